@@ -1,0 +1,3 @@
+"""Root conftest: only what pytest allows nowhere else."""
+
+pytest_plugins = ["pytester"]

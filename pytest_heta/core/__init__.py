@@ -1,0 +1,1 @@
+"""The steps of a run, and the runner that composes them."""

@@ -1,0 +1,560 @@
+"""The plan of a run: which samples there are, and what is computed for each.
+
+A plan is made of one benchmark and one recipe, before anything is built. It
+is a plain value: xdist workers write it down and the controller reads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Final, Literal, NamedTuple
+
+from pytest_heta.errors import (
+    ConfigurationError,
+    DuplicateIdError,
+    ModeUnknownError,
+    PlanInvalidError,
+)
+from pytest_heta.evaluators import as_evaluator
+from pytest_heta.models import (
+    BenchmarkCase,
+    BenchmarkManifest,
+    BenchmarkRunUnit,
+    BenchmarkWorkspace,
+    PreparedBenchmark,
+)
+from pytest_heta.protocols import BenchmarkEvaluatorProtocol, BenchmarkProtocol
+
+__all__ = [
+    "DEFAULT_MODE",
+    "BenchmarkPlan",
+    "CasePlan",
+    "FailOn",
+    "LoadedBenchmark",
+    "MetricSpec",
+    "PlanSettings",
+    "Sample",
+    "Suite",
+    "UnitPlan",
+    "did_you_mean",
+    "load_benchmark",
+    "metric_spec",
+    "plan_benchmark",
+    "recipe_modes",
+]
+
+FailOn = Literal["error", "miss", "gate"]
+
+DEFAULT_MODE: Final = "default"
+"""Mode of a recipe that does not say its modes before the build: the knowledge base's only one."""
+
+DEFAULT_TOP_K: Final = 10
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Sample(NamedTuple):
+    """Identity of one question that is asked: ids, never a position."""
+
+    benchmark: str
+    recipe: str
+    unit: str
+    mode: str
+    case: str
+    repeat: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A benchmark with what its suite file says about running it.
+
+    Attributes:
+        benchmark: The adapter.
+        name: Name to use in place of the manifest's.
+        modes: Query modes to ask; empty means all that the recipe has.
+        top_k: Depth to ask for; None means the deepest k needed, at least 10.
+        gates: Gates as text.
+        fail_on: What fails a test item; None leaves it to the options.
+        evaluators: Evaluators or measure strings; None means the adapter's.
+        options: Query options.
+    """
+
+    benchmark: BenchmarkProtocol
+    name: str | None = None
+    modes: tuple[str, ...] = ()
+    top_k: int | None = None
+    gates: tuple[str, ...] = ()
+    fail_on: FailOn | None = None
+    evaluators: tuple[BenchmarkEvaluatorProtocol | str, ...] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """What the options of a run change about every plan.
+
+    Attributes:
+        modes: Query modes to ask in place of the suites'.
+        top_k: Depth to ask for in place of the suites'.
+        options: Query options over the suites'.
+        limit: Only the first so many cases of each benchmark.
+        sample: Only so many cases of each benchmark, chosen by ``seed``.
+        seed: Seed of that choice.
+        repeat: How often each case is asked.
+    """
+
+    modes: tuple[str, ...] = ()
+    top_k: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+    repeat: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """What aggregates and gates need to know of an evaluator.
+
+    Attributes:
+        name: Name of the metric.
+        direction: Whether higher or lower is better.
+        worst: Value that an errored sample counts as; None if there is none.
+        k: Depth the metric looks at, None if it has none.
+        bounded: Whether its values lie in 0..1.
+    """
+
+    name: str
+    direction: Literal["higher", "lower"] = "higher"
+    worst: float | None = 0.0
+    k: int | None = None
+    bounded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CasePlan:
+    """A planned case without its expectations.
+
+    Attributes:
+        case_id: Id of the case.
+        query: Text of the query.
+        labels: Labels of the case.
+        exempt: Metrics that do not apply: ``skipped`` or ``unjudged``.
+    """
+
+    case_id: str
+    query: str
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    exempt: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPlan:
+    """A planned run unit: only units with planned cases are in a plan."""
+
+    unit_id: str
+    document_ids: tuple[str, ...]
+    case_ids: tuple[str, ...]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkPlan:
+    """Everything that one run asks of one benchmark and one recipe.
+
+    Attributes:
+        suite_id: Node id of the suite file (or another name of its origin).
+        label: ``benchmark``, or ``benchmark@recipe`` when there are several
+            recipes: how the plan is called in node ids and gates.
+        benchmark: Manifest, its name replaced by the suite's.
+        recipe_name: Name of the recipe.
+        recipe_manifest: What the recipe says of itself.
+        modes: Query modes, in order.
+        top_k: Depth that is asked for.
+        options: Query options.
+        units: Units in the benchmark's order.
+        cases: Planned cases in the dataset's order, by id.
+        metrics: Metrics in the evaluators' order.
+        gates: Gates of the suite, as text.
+        fail_on: What fails an item, as the suite says it.
+        repeat: How often each case is asked.
+        case_count: Cases of the whole dataset.
+        reduced: Whether a limit or a sample made the plan smaller.
+        warnings: What is odd about the benchmark.
+    """
+
+    suite_id: str
+    label: str
+    benchmark: BenchmarkManifest
+    recipe_name: str
+    recipe_manifest: Mapping[str, Any]
+    modes: tuple[str, ...]
+    top_k: int
+    options: Mapping[str, Any]
+    units: tuple[UnitPlan, ...]
+    cases: Mapping[str, CasePlan]
+    metrics: tuple[MetricSpec, ...]
+    gates: tuple[str, ...] = ()
+    fail_on: FailOn | None = None
+    repeat: int = 1
+    case_count: int = 0
+    reduced: bool = False
+    warnings: tuple[str, ...] = ()
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield every sample in the report's order: unit, mode, case, repeat."""
+        for unit in self.units:
+            for mode in self.modes:
+                for case_id in unit.case_ids:
+                    for repeat in range(self.repeat):
+                        yield Sample(
+                            self.benchmark.name,
+                            self.recipe_name,
+                            unit.unit_id,
+                            mode,
+                            case_id,
+                            repeat,
+                        )
+
+    @property
+    def samples_per_mode(self) -> int:
+        """Number of planned samples of each mode."""
+        return self.repeat * sum(len(unit.case_ids) for unit in self.units)
+
+    def as_json(self) -> str:
+        """Return the plan as JSON text; values that JSON lacks become strings."""
+        data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        data["benchmark"] = self.benchmark.model_dump(mode="json")
+        data["units"] = [dataclasses.asdict(unit) for unit in self.units]
+        data["cases"] = [
+            [case.case_id, case.query, case.labels, case.exempt] for case in self.cases.values()
+        ]
+        data["metrics"] = [dataclasses.asdict(metric) for metric in self.metrics]
+        return json.dumps(data, default=str)
+
+    @classmethod
+    def from_json(cls, text: str) -> BenchmarkPlan:
+        """Return the plan that `as_json` wrote."""
+        data = json.loads(text)
+        data["benchmark"] = BenchmarkManifest.model_validate(data["benchmark"])
+        data["units"] = tuple(
+            UnitPlan(
+                unit["unit_id"],
+                tuple(unit["document_ids"]),
+                tuple(unit["case_ids"]),
+                unit["metadata"],
+            )
+            for unit in data["units"]
+        )
+        data["cases"] = {row[0]: CasePlan(*row) for row in data["cases"]}
+        data["metrics"] = tuple(MetricSpec(**metric) for metric in data["metrics"])
+        for name in ("modes", "gates", "warnings"):
+            data[name] = tuple(data[name])
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedBenchmark:
+    """A benchmark that was prepared and read, but for its documents.
+
+    Attributes:
+        suite: What the suite file says.
+        manifest: Manifest, its name replaced by the suite's.
+        prepared: What the adapter's ``prepare`` returned.
+        cases: All cases in the dataset's order, by id.
+        units: All run units, their case ids filled in.
+        evaluators: The evaluators, in order.
+        warnings: What is odd about the benchmark.
+    """
+
+    suite: Suite
+    manifest: BenchmarkManifest
+    prepared: PreparedBenchmark
+    cases: Mapping[str, BenchmarkCase]
+    units: tuple[BenchmarkRunUnit, ...]
+    evaluators: tuple[BenchmarkEvaluatorProtocol, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint that names the closest known name, or lists all of them."""
+    names = list(known)
+    close = get_close_matches(name, names, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]!r}? Known: {', '.join(names)}"
+    return f"known: {', '.join(names) or 'none'}"
+
+
+def check_name(kind: str, name: str) -> str:
+    """Return ``name`` if it may stand in node ids.
+
+    Raises:
+        ConfigurationError: if it holds other characters than A-Z a-z 0-9 _ -.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"{kind} name {name!r} is not allowed", hint="use A-Z, a-z, 0-9, _ and -"
+        )
+    return name
+
+
+# --- loading -----------------------------------------------------------------
+
+
+async def load_benchmark(suite: Suite, workspace: BenchmarkWorkspace) -> LoadedBenchmark:
+    """Prepare a benchmark and read its cases and run units.
+
+    Raises:
+        BenchmarkError: if the adapter's data is wrong, or cases and units do
+            not fit together.
+        ConfigurationError: if an evaluator of the suite is wrong.
+    """
+    benchmark = suite.benchmark
+    manifest = BenchmarkManifest.model_validate(benchmark.manifest)
+    if suite.name is not None:
+        manifest = manifest.model_copy(update={"name": check_name("benchmark", suite.name)})
+    prepared = await benchmark.prepare(workspace)
+    cases: dict[str, BenchmarkCase] = {}
+    async for raw_case in benchmark.cases(prepared):
+        case = BenchmarkCase.model_validate(raw_case)
+        if case.case_id in cases:
+            raise DuplicateIdError(
+                f"case id {case.case_id!r} stands twice",
+                where=f"benchmark {manifest.name}",
+                hint="case ids are unique within a benchmark",
+            )
+        cases[case.case_id] = case
+    declared = [
+        BenchmarkRunUnit.model_validate(unit) async for unit in benchmark.run_units(prepared)
+    ]
+    warnings: list[str] = []
+    units = _fill_units(declared, cases, manifest, benchmark, warnings)
+    given = suite.evaluators if suite.evaluators is not None else benchmark.evaluators()
+    evaluators = tuple(as_evaluator(evaluator) for evaluator in given)
+    _check_evaluator_names(evaluators, manifest.name)
+    return LoadedBenchmark(
+        suite=suite,
+        manifest=manifest,
+        prepared=prepared,
+        cases=cases,
+        units=units,
+        evaluators=evaluators,
+        warnings=tuple(warnings),
+    )
+
+
+def _check_evaluator_names(
+    evaluators: Sequence[BenchmarkEvaluatorProtocol], benchmark: str
+) -> None:
+    seen: set[str] = set()
+    for evaluator in evaluators:
+        if evaluator.name in seen:
+            raise ConfigurationError(
+                f"evaluator {evaluator.name!r} stands twice",
+                where=f"benchmark {benchmark}",
+                hint="one evaluator gives one score; give the second another name",
+            )
+        seen.add(evaluator.name)
+
+
+def _fill_units(
+    declared: Sequence[BenchmarkRunUnit],
+    cases: Mapping[str, BenchmarkCase],
+    manifest: BenchmarkManifest,
+    benchmark: BenchmarkProtocol,
+    warnings: list[str],
+) -> tuple[BenchmarkRunUnit, ...]:
+    """Return the units with "all" spelt out for cases, checked against the cases."""
+    where = f"benchmark {manifest.name}"
+    if not declared:
+        raise PlanInvalidError("no run units", where=where, hint="yield at least one")
+    # Its adapters give empty tuples the meaning "all" also beside other units.
+    lenient = type(benchmark).__module__.split(".")[0] == "heta_framework"
+    units: list[BenchmarkRunUnit] = []
+    seen: set[str] = set()
+    for unit in declared:
+        if unit.unit_id in seen:
+            raise DuplicateIdError(f"run unit {unit.unit_id!r} stands twice", where=where)
+        seen.add(unit.unit_id)
+        empty = [name for name in ("case_ids", "document_ids") if not getattr(unit, name)]
+        if empty and len(declared) > 1:
+            message = (
+                f"run unit {unit.unit_id!r} has empty {' and '.join(empty)}, which means all"
+                f" only in a benchmark with a single unit"
+            )
+            if not lenient:
+                raise PlanInvalidError(message, where=where, hint="name them")
+            warnings.append(message)
+        _check_unit_cases(unit, cases, where)
+        units.append(unit if unit.case_ids else unit.model_copy(update={"case_ids": tuple(cases)}))
+    covered = {case_id for unit in units for case_id in unit.case_ids}
+    missing = [case_id for case_id in cases if case_id not in covered]
+    if missing:
+        raise PlanInvalidError(
+            f"{len(missing)} of {len(cases)} cases are in no run unit, the first is {missing[0]!r}",
+            where=where,
+            hint="add them to a run unit",
+        )
+    return tuple(units)
+
+
+def _check_unit_cases(
+    unit: BenchmarkRunUnit, cases: Mapping[str, BenchmarkCase], where: str
+) -> None:
+    for case_id in unit.case_ids:
+        if case_id not in cases:
+            raise PlanInvalidError(
+                f"run unit {unit.unit_id!r} names case {case_id!r}, which does not exist",
+                where=where,
+            )
+    if len(set(unit.case_ids)) != len(unit.case_ids):
+        raise DuplicateIdError(f"run unit {unit.unit_id!r} names a case twice", where=where)
+
+
+# --- planning ----------------------------------------------------------------
+
+
+def recipe_modes(recipe: object) -> tuple[str, ...]:
+    """Return the modes that a recipe says it has before the build, or ()."""
+    declared = getattr(recipe, "available_queries", None)
+    if declared is None or callable(declared):
+        return ()
+    # A set has no order of its own, and workers must agree on one.
+    return tuple(sorted(declared) if isinstance(declared, set | frozenset) else declared)
+
+
+def metric_spec(evaluator: BenchmarkEvaluatorProtocol) -> MetricSpec:
+    """Return what aggregates and gates need to know of an evaluator."""
+    direction: Literal["higher", "lower"] = (
+        "lower" if getattr(evaluator, "direction", "higher") == "lower" else "higher"
+    )
+    worst = getattr(evaluator, "worst", 0.0 if direction == "higher" else None)
+    finite = isinstance(worst, int | float) and math.isfinite(worst)
+    return MetricSpec(
+        name=evaluator.name,
+        direction=direction,
+        worst=float(worst) if finite else None,
+        k=getattr(evaluator, "k", None),
+        bounded=bool(getattr(evaluator, "bounded", False)),
+    )
+
+
+def plan_benchmark(
+    loaded: LoadedBenchmark,
+    recipe: object,
+    settings: PlanSettings,
+    *,
+    suite_id: str = "",
+    several_recipes: bool = False,
+    gated_measures: Sequence[str] = (),
+) -> tuple[BenchmarkPlan, tuple[BenchmarkEvaluatorProtocol, ...]]:
+    """Plan the samples of one benchmark and one recipe.
+
+    Args:
+        loaded: The benchmark.
+        recipe: The recipe.
+        settings: What the options change.
+        suite_id: Node id of the suite file.
+        several_recipes: Whether the run has more than one recipe.
+        gated_measures: Measures that gates name; those without an evaluator
+            get one.
+
+    Returns:
+        The plan, and the evaluators of its metrics in the same order.
+
+    Raises:
+        ConfigurationError: if a mode does not exist, or ``top_k`` is below a
+            gated k.
+    """
+    suite = loaded.suite
+    name = loaded.manifest.name
+    recipe_name = check_name("recipe", str(getattr(recipe, "name", "")))
+    evaluators = list(loaded.evaluators)
+    known = {evaluator.name for evaluator in evaluators}
+    evaluators += [as_evaluator(m) for m in dict.fromkeys(gated_measures) if m not in known]
+    metrics = tuple(metric_spec(evaluator) for evaluator in evaluators)
+    case_ids = _select_cases(tuple(loaded.cases), settings)
+    chosen = set(case_ids)
+    units = tuple(
+        UnitPlan(unit.unit_id, unit.document_ids, kept, unit.metadata)
+        for unit in loaded.units
+        if (kept := tuple(case_id for case_id in unit.case_ids if case_id in chosen))
+    )
+    plan = BenchmarkPlan(
+        suite_id=suite_id,
+        label=f"{name}@{recipe_name}" if several_recipes else name,
+        benchmark=loaded.manifest,
+        recipe_name=recipe_name,
+        recipe_manifest=_manifest_of(recipe),
+        modes=_select_modes(suite, recipe, settings),
+        top_k=_select_top_k(suite, settings, metrics, frozenset(gated_measures)),
+        options={**suite.options, **settings.options},
+        units=units,
+        cases={case_id: _case_plan(loaded.cases[case_id], evaluators) for case_id in case_ids},
+        metrics=metrics,
+        gates=suite.gates,
+        fail_on=suite.fail_on,
+        repeat=settings.repeat,
+        case_count=len(loaded.cases),
+        reduced=len(case_ids) < len(loaded.cases),
+        warnings=loaded.warnings,
+    )
+    return plan, tuple(evaluators)
+
+
+def _manifest_of(recipe: object) -> dict[str, Any]:
+    manifest = getattr(recipe, "manifest", None)
+    value = manifest() if callable(manifest) else {}
+    return dict(value) if isinstance(value, Mapping) else {"manifest": str(value)}
+
+
+def _select_cases(case_ids: tuple[str, ...], settings: PlanSettings) -> tuple[str, ...]:
+    if settings.sample is not None and settings.sample < len(case_ids):
+        chosen = set(random.Random(f"heta {settings.seed}").sample(case_ids, settings.sample))  # noqa: S311
+        case_ids = tuple(case_id for case_id in case_ids if case_id in chosen)
+    return case_ids if settings.limit is None else case_ids[: settings.limit]
+
+
+def _select_modes(suite: Suite, recipe: object, settings: PlanSettings) -> tuple[str, ...]:
+    declared = recipe_modes(recipe)
+    modes = settings.modes or suite.modes or declared or (DEFAULT_MODE,)
+    for mode in modes:
+        check_name("mode", mode)
+        if declared and mode not in declared:
+            raise ModeUnknownError(
+                f"recipe {getattr(recipe, 'name', '?')!r} has no mode {mode!r}",
+                hint=did_you_mean(mode, declared),
+            )
+    return tuple(dict.fromkeys(modes))
+
+
+def _select_top_k(
+    suite: Suite, settings: PlanSettings, metrics: Sequence[MetricSpec], gated: frozenset[str]
+) -> int:
+    explicit = settings.top_k if settings.top_k is not None else suite.top_k
+    if explicit is None:
+        return max([DEFAULT_TOP_K, *(metric.k for metric in metrics if metric.k is not None)])
+    for metric in metrics:
+        if metric.name in gated and metric.k is not None and metric.k > explicit:
+            raise ConfigurationError(
+                f"top_k = {explicit} is below the k of the gated metric {metric.name!r}",
+                hint=f"ask for at least {metric.k} results or gate a smaller k",
+            )
+    return explicit
+
+
+def _case_plan(case: BenchmarkCase, evaluators: Sequence[BenchmarkEvaluatorProtocol]) -> CasePlan:
+    exempt: dict[str, str] = {}
+    for evaluator in evaluators:
+        applies = getattr(evaluator, "applies", None)
+        if applies is not None and not applies(case):
+            unjudged = getattr(evaluator, "requires_judgment", False)
+            exempt[evaluator.name] = "unjudged" if unjudged else "skipped"
+    return CasePlan(case.case_id, case.query, case.labels, exempt)

@@ -1,0 +1,219 @@
+"""The errors of pytest-heta.
+
+    HetaError
+    ├── ConfigurationError            options, ini keys, suites: a usage error
+    │   ├── RecipeNotFoundError
+    │   ├── RecipeInvalidError
+    │   ├── GateInvalidError
+    │   ├── MeasureUnknownError
+    │   ├── ModeUnknownError
+    │   └── ExtraMissingError
+    ├── ModelInvalidError             a value that a model of the vocabulary refuses
+    ├── BenchmarkError                what an adapter or its data does wrong
+    │   ├── DatasetNotFoundError
+    │   ├── DatasetInvalidError
+    │   ├── DuplicateIdError
+    │   ├── PlanInvalidError
+    │   └── DocumentUnavailableError
+    ├── ExecutionError                a sample, or its run unit, could not be run
+    │   ├── BuildError
+    │   ├── QueryError
+    │   └── ResponseInvalidError
+    ├── ScoringError                  an evaluator lost one score
+    └── ReportError                   a report cannot be read or written
+
+Every class has a stable ``code``. The text of an error is one line: the code,
+what is wrong, where, and what to do about it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "BenchmarkError",
+    "BuildError",
+    "ConfigurationError",
+    "DatasetInvalidError",
+    "DatasetNotFoundError",
+    "DocumentUnavailableError",
+    "DuplicateIdError",
+    "ExecutionError",
+    "ExtraMissingError",
+    "GateInvalidError",
+    "HetaError",
+    "MeasureUnknownError",
+    "ModeUnknownError",
+    "ModelInvalidError",
+    "PlanInvalidError",
+    "QueryError",
+    "RecipeInvalidError",
+    "RecipeNotFoundError",
+    "ReportError",
+    "ResponseInvalidError",
+    "ScoringError",
+    "one_line",
+]
+
+
+def one_line(text: object) -> str:
+    """Return ``text`` with every run of white space folded to one space."""
+    return " ".join(str(text).split())
+
+
+class HetaError(Exception):
+    """The base of every error that pytest-heta raises on purpose.
+
+    Args:
+        message: What is wrong, without the place.
+        where: The place: ``file:line``, a case, a run unit, an option.
+        hint: What to do about it.
+    """
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = one_line(message)
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Return the one line that a user sees."""
+        line = f"[{self.code}] "
+        if self.where:
+            line += f"{one_line(self.where)}: "
+        line += self.message
+        if self.hint:
+            line += f"; {one_line(self.hint)}"
+        return line
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep place and hint when the error crosses a process boundary."""
+        return (_rebuild, (type(self), self.message, self.where, self.hint))
+
+
+def _rebuild(
+    kind: type[HetaError], message: str, where: str | None, hint: str | None
+) -> HetaError:
+    return kind(message, where=where, hint=hint)
+
+
+class ConfigurationError(HetaError):
+    """An option, ini key or suite declaration is wrong."""
+
+    code = "configuration-invalid"
+
+
+class RecipeNotFoundError(ConfigurationError):
+    """No recipe has the given name, import string or path."""
+
+    code = "recipe-not-found"
+
+
+class RecipeInvalidError(ConfigurationError):
+    """The object named as a recipe does not have the shape of one."""
+
+    code = "recipe-invalid"
+
+
+class GateInvalidError(ConfigurationError):
+    """A gate cannot be parsed, or names something that is not planned."""
+
+    code = "gate-invalid"
+
+
+class MeasureUnknownError(ConfigurationError):
+    """A measure string does not name a measure."""
+
+    code = "measure-unknown"
+
+
+class ModeUnknownError(ConfigurationError):
+    """A query mode is not one of the recipe's modes."""
+
+    code = "mode-unknown"
+
+
+class ExtraMissingError(ConfigurationError):
+    """A feature needs a package that is not installed."""
+
+    code = "extra-missing"
+
+
+class ModelInvalidError(HetaError):
+    """A value does not fit the model it was given to."""
+
+    code = "model-invalid"
+
+
+class BenchmarkError(HetaError):
+    """A benchmark adapter, or the data it reads, is wrong."""
+
+    code = "benchmark-invalid"
+
+
+class DatasetNotFoundError(BenchmarkError):
+    """A file or folder of a dataset is missing."""
+
+    code = "dataset-not-found"
+
+
+class DatasetInvalidError(BenchmarkError):
+    """A file of a dataset cannot be read as what it should be."""
+
+    code = "dataset-invalid"
+
+
+class DuplicateIdError(BenchmarkError):
+    """Two records of one benchmark have the same id."""
+
+    code = "duplicate-id"
+
+
+class PlanInvalidError(BenchmarkError):
+    """Run units and cases of a benchmark do not fit together."""
+
+    code = "plan-invalid"
+
+
+class DocumentUnavailableError(BenchmarkError):
+    """The content of a document cannot be read."""
+
+    code = "document-unavailable"
+
+
+class ExecutionError(HetaError):
+    """A sample could not be run: it counts as failed."""
+
+    code = "execution-failed"
+
+
+class BuildError(ExecutionError):
+    """The knowledge base of a run unit could not be built."""
+
+    code = "build-failed"
+
+
+class QueryError(ExecutionError):
+    """A knowledge base failed to answer a query."""
+
+    code = "query-failed"
+
+
+class ResponseInvalidError(ExecutionError):
+    """A knowledge base answered with something that is not a response."""
+
+    code = "response-invalid"
+
+
+class ScoringError(HetaError):
+    """An evaluator raised or returned something that is not a score."""
+
+    code = "scoring-failed"
+
+
+class ReportError(HetaError):
+    """A report cannot be read or written."""
+
+    code = "report-invalid"
