@@ -1,0 +1,32 @@
+"""Cranfield: 1,400 abstracts on aerodynamics, 225 questions, graded judgments.
+
+The collection is not part of this repository. Its grades are 1 to 4, 4 the
+best. The gates are for the recipes ``local`` and ``local-minilm``.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_heta import BeirBenchmark, suite
+from pytest_heta.api import data_dir
+
+root = data_dir()
+if root is None or not (root / "cranfield").is_dir():
+    pytest.skip(
+        "cranfield: set HETA_DATA_DIR (or ini heta_data_dir) to a folder with cranfield/"
+        " in BEIR layout",
+        allow_module_level=True,
+    )
+
+cranfield = suite(
+    BeirBenchmark(root / "cranfield", name="cranfield"),
+    evaluators=["ndcg@10", "map@100", "recall@10", "recall@100", "mrr@10", "precision@5"],
+    gates=[
+        "full_text_search.ndcg@10 >= 0.35",
+        "vector_search.ndcg@10 >= 0.28",
+        "hybrid_search.ndcg@10 >= 0.34",
+        "*.failure_rate == 0",
+        "*.n_scored(ndcg@10) >= 225",
+    ],
+)

@@ -1,0 +1,449 @@
+"""From names and import strings to objects, and a run in one call."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from hashlib import sha256
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from pytest_heta.core._loop import LoopThread
+from pytest_heta.core._plain import exception_text
+from pytest_heta.core.gates import parse_gate
+from pytest_heta.core.plan import FailOn, PlanSettings, Suite, check_name, did_you_mean
+from pytest_heta.core.result import ResponseLevel
+from pytest_heta.core.runner import run_benchmark
+from pytest_heta.errors import (
+    ConfigurationError,
+    ExtraMissingError,
+    HetaError,
+    RecipeInvalidError,
+    RecipeNotFoundError,
+)
+from pytest_heta.events import RunCompleted
+from pytest_heta.models import EvaluationReport
+from pytest_heta.protocols import BenchmarkEvaluatorProtocol, BenchmarkProtocol
+
+__all__ = ["as_suite", "available_recipes", "load_recipe", "run", "suite"]
+
+RECIPES: Final = "pytest_heta.recipes"
+"""Entry-point group of recipes."""
+
+_BENCHMARK_METHODS: Final = (
+    "manifest",
+    "resources",
+    "prepare",
+    "documents",
+    "cases",
+    "run_units",
+    "evaluators",
+)
+
+
+# --- suites ------------------------------------------------------------------
+
+
+def suite(
+    benchmark: BenchmarkProtocol,
+    *,
+    name: str | None = None,
+    modes: Sequence[str] = (),
+    top_k: int | None = None,
+    gates: Sequence[str] = (),
+    fail_on: FailOn | None = None,
+    evaluators: Sequence[BenchmarkEvaluatorProtocol | str] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Suite:
+    """Return a benchmark together with how it is to be run.
+
+    Args:
+        benchmark: The adapter.
+        name: Name to use in place of the manifest's.
+        modes: Query modes to ask; none means all that the recipe has.
+        top_k: Depth to ask for; None means the deepest k needed, at least 10.
+        gates: Gates, such as ``"full_text_search.ndcg@10 >= 0.30"``.
+        fail_on: What fails a test item: ``error``, ``miss`` or ``gate``.
+        evaluators: Evaluators, or measures such as ``"recall@5"``, in place of
+            the adapter's.
+        options: Query options.
+
+    Raises:
+        ConfigurationError: if a value is not allowed.
+        GateInvalidError: if a gate cannot be parsed.
+    """
+    where = "suite"
+    if not _is_benchmark(benchmark):
+        raise ConfigurationError(
+            f"{_kind(benchmark)} is not a benchmark",
+            where=where,
+            hint="give an object such as BeirBenchmark(...)",
+        )
+    if name is not None:
+        check_name("benchmark", name)
+    if fail_on not in {None, "error", "miss", "gate"}:
+        raise ConfigurationError(
+            f"fail_on = {fail_on!r} is not allowed", where=where, hint="use error, miss or gate"
+        )
+    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
+        raise ConfigurationError(
+            f"top_k = {top_k!r} is not allowed", where=where, hint="use a whole number from 1"
+        )
+    texts = _texts("gates", gates)
+    for text in texts:
+        parse_gate(text)
+    return Suite(
+        benchmark=benchmark,
+        name=name,
+        modes=tuple(check_name("mode", mode) for mode in _texts("modes", modes)),
+        top_k=top_k,
+        gates=texts,
+        fail_on=fail_on,
+        evaluators=None if evaluators is None else tuple(evaluators),
+        options=dict(options or {}),
+    )
+
+
+def _texts(name: str, values: Sequence[str]) -> tuple[str, ...]:
+    """Return a tuple of texts; one text alone stands for itself, not for its letters."""
+    if isinstance(values, str):
+        return (values,)
+    if isinstance(values, set | frozenset):
+        values = sorted(values)
+    for value in values:
+        if not isinstance(value, str):
+            raise ConfigurationError(
+                f"{name}: {value!r} is not a text", where="suite", hint=f'write {name}=["…"]'
+            )
+    return tuple(values)
+
+
+def as_suite(obj: object) -> Suite | None:
+    """Return what stands in a suite file as a `Suite`, None if it is no benchmark.
+
+    A suite and an object of the shape of a `BenchmarkProtocol` are; a class
+    is not.
+    """
+    if isinstance(obj, Suite):
+        return obj
+    return Suite(obj) if _is_benchmark(obj) else None  # type: ignore[arg-type]
+
+
+def _is_benchmark(obj: object) -> bool:
+    if isinstance(obj, type | ModuleType):
+        return False
+    # Looked up on the class first: objects that answer to any name (mocks,
+    # lazy proxies) stand in modules too.
+    return all(hasattr(type(obj), name) or name in _own(obj) for name in _BENCHMARK_METHODS)
+
+
+def _own(obj: object) -> Mapping[str, Any]:
+    return getattr(obj, "__dict__", {})
+
+
+def _kind(obj: object) -> str:
+    return f"class {obj.__name__}" if isinstance(obj, type) else f"a {type(obj).__name__}"
+
+
+# --- recipes -----------------------------------------------------------------
+
+
+def available_recipes() -> dict[str, str]:
+    """Return the recipes that are installed: name → where it is."""
+    return {point.name: point.value for point in sorted(_entry_points())}
+
+
+def _entry_points() -> list[EntryPoint]:
+    return list(entry_points(group=RECIPES))
+
+
+def load_recipe(spec: object, *, base: Path | None = None) -> Any:
+    """Return the recipe that ``spec`` stands for.
+
+    Args:
+        spec: The name of an installed recipe, ``package.module:attribute``,
+            ``path/file.py:attribute``, a recipe, or a class or function that
+            makes one without arguments.
+        base: Folder that a relative path starts from, and that modules are
+            looked for in first; the current one by default.
+
+    Raises:
+        RecipeNotFoundError: if there is no such name, module, file or attribute.
+        RecipeInvalidError: if importing fails, or the object is not a recipe.
+        ExtraMissingError: if a built-in recipe needs packages that are not
+            installed.
+    """
+    if not isinstance(spec, str):
+        return _checked(_made(spec, _kind(spec)), _kind(spec))
+    text = spec.strip()
+    folder = base if base is not None else Path.cwd()
+    target, colon, attribute = text.rpartition(":")
+    if text.endswith(".py") or (not colon and ("/" in text or "\\" in text)):
+        raise RecipeNotFoundError(
+            f"recipe {text!r} names a file and no attribute", hint=f"write {text}:NAME"
+        )
+    if not colon:
+        return _checked(_made(_from_entry_point(text), text), text)
+    module = (
+        _module_from_file(folder / target, text)
+        if target.endswith(".py")
+        else _module_from_name(target, folder, text)
+    )
+    return _checked(_made(_attribute(module, attribute, text), text), text)
+
+
+def _from_entry_point(name: str) -> object:
+    points = {point.name: point for point in _entry_points()}
+    point = points.get(name)
+    if point is None:
+        raise RecipeNotFoundError(
+            f"there is no recipe {name!r}",
+            hint=f"{did_you_mean(name, sorted(points))}; or write package.module:attribute"
+            " or path/file.py:attribute",
+        )
+    with _built_in_extra(point):
+        try:
+            loaded: object = point.load()
+        except (HetaError, ImportError):
+            raise
+        except Exception as error:
+            raise RecipeInvalidError(
+                f"recipe {name!r} cannot be imported: {exception_text(error)}", where=point.value
+            ) from error
+        # Built-in factories import their optional packages when called.
+        return _made(loaded, name)
+
+
+@contextmanager
+def _built_in_extra(point: EntryPoint) -> Iterator[None]:
+    """Turn a missing package into the command that installs it."""
+    try:
+        yield
+    except ImportError as error:
+        if point.module.split(".")[0] == "pytest_heta":
+            raise ExtraMissingError(
+                f"recipe {point.name!r} needs the package {error.name or 'of its extra'!r}",
+                hint="run: pip install 'pytest-heta[local]'",
+            ) from error
+        raise RecipeInvalidError(
+            f"recipe {point.name!r} cannot be imported: {exception_text(error)}",
+            where=point.value,
+        ) from error
+
+
+@contextmanager
+def _first_on_path(folder: Path) -> Iterator[None]:
+    """Let modules of ``folder`` be imported, for as long as this lasts."""
+    entry = str(folder)
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        if entry in sys.path:
+            sys.path.remove(entry)
+
+
+def _module_from_file(path: Path, spec: str) -> ModuleType:
+    path = Path(os.path.abspath(path))
+    if not path.is_file():
+        raise RecipeNotFoundError(f"recipe {spec!r}: there is no file {path}")
+    name = f"heta_recipe_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
+    found = importlib.util.spec_from_file_location(name, path)
+    if found is None or found.loader is None:
+        raise RecipeNotFoundError(f"recipe {spec!r}: {path} is not a Python file")
+    module = importlib.util.module_from_spec(found)
+    # Dataclasses and pickles look their module up by name.
+    sys.modules[name] = module
+    try:
+        with _first_on_path(path.parent):
+            found.loader.exec_module(module)
+    except Exception as error:
+        sys.modules.pop(name, None)
+        raise RecipeInvalidError(
+            f"recipe {spec!r} cannot be imported: {exception_text(error)}", where=str(path)
+        ) from error
+    return module
+
+
+def _module_from_name(name: str, folder: Path, spec: str) -> ModuleType:
+    try:
+        with _first_on_path(folder):
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if name == missing or name.startswith(f"{missing}."):
+            raise RecipeNotFoundError(
+                f"recipe {spec!r}: there is no module {name!r}",
+                hint="write package.module:attribute or path/file.py:attribute",
+            ) from error
+        raise RecipeInvalidError(
+            f"recipe {spec!r} cannot be imported: {exception_text(error)}"
+        ) from error
+    except Exception as error:
+        raise RecipeInvalidError(
+            f"recipe {spec!r} cannot be imported: {exception_text(error)}"
+        ) from error
+
+
+def _attribute(module: ModuleType, attribute: str, spec: str) -> object:
+    found: object = module
+    for part in attribute.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            public = [name for name in vars(module) if not name.startswith("_")]
+            raise RecipeNotFoundError(
+                f"recipe {spec!r}: {module.__file__ or module.__name__} has no {attribute!r}",
+                hint=did_you_mean(attribute, public),
+            ) from None
+    return found
+
+
+def _made(obj: object, spec: str) -> object:
+    """Return the recipe itself, or what the factory makes."""
+    if not isinstance(obj, type) and (hasattr(obj, "create") or not callable(obj)):
+        return obj
+    try:
+        return obj()  # type: ignore[operator]
+    except (HetaError, ImportError):
+        raise
+    except Exception as error:
+        raise RecipeInvalidError(
+            f"recipe {spec!r} cannot be made: {exception_text(error)}",
+            hint="a factory takes no arguments",
+        ) from error
+
+
+def _checked(recipe: object, spec: str) -> object:
+    create, name = getattr(recipe, "create", None), getattr(recipe, "name", None)
+    if not callable(create) or not isinstance(name, str):
+        missing = "`create` method" if not callable(create) else "`name`"
+        raise RecipeInvalidError(
+            f"recipe {spec!r} gives {_kind(recipe)}, which has no {missing}",
+            hint="a recipe has a name and create(*, name, objects, source_keys, workspace)",
+        )
+    check_name("recipe", name)
+    return recipe
+
+
+# --- a run -------------------------------------------------------------------
+
+
+def run(
+    benchmark: object,
+    recipe: object,
+    *,
+    modes: Sequence[str] = (),
+    top_k: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    repeat: int = 1,
+    gates: Sequence[str] = (),
+    evaluators: Sequence[BenchmarkEvaluatorProtocol | str] | None = None,
+    warmup: int = 0,
+    responses: ResponseLevel = "short",
+    workspace: Path | None = None,
+) -> EvaluationReport:
+    """Run one benchmark with one recipe and return the report.
+
+    It runs on an event loop of its own, so it can be called with or without
+    one running.
+
+    Args:
+        benchmark: A benchmark, a suite, or the path of a dataset folder.
+        recipe: As for `load_recipe`.
+        modes: Query modes to ask in place of the suite's.
+        top_k: Depth to ask for in place of the suite's.
+        options: Query options over the suite's.
+        limit: Only the first so many cases.
+        sample: Only so many cases, chosen by ``seed``.
+        seed: Seed of that choice.
+        repeat: How often each case is asked.
+        gates: Gates beside the suite's.
+        evaluators: Evaluators or measures in place of the suite's.
+        warmup: Queries of each unit and mode that are asked first, unmeasured.
+        responses: How much of each response the report keeps.
+        workspace: Folder for the run's files; None for a temporary one, which
+            is removed.
+
+    Raises:
+        HetaError: if the benchmark, the recipe or an option is wrong. Failures
+            of samples are in the report.
+    """
+    declared = _suite_of(benchmark)
+    if evaluators is not None:
+        declared = _with_evaluators(declared, evaluators)
+    settings = PlanSettings(
+        modes=_texts("modes", modes),
+        top_k=top_k,
+        options=dict(options or {}),
+        limit=limit,
+        sample=sample,
+        seed=seed,
+        repeat=repeat,
+    )
+    parsed = [parse_gate(text, "run") for text in _texts("gates", gates)]
+    made = load_recipe(recipe)
+
+    async def consume(folder: Path) -> EvaluationReport:
+        events = run_benchmark(
+            declared,
+            made,
+            workspace=folder,
+            settings=settings,
+            gates=parsed,
+            level=responses,
+            warmup=warmup,
+            repository=Path.cwd(),
+        )
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, RunCompleted):
+                    return event.report
+        raise ConfigurationError("the run did not complete")  # pragma: no cover
+
+    loop = LoopThread()
+    try:
+        if workspace is not None:
+            return loop.run(consume(workspace))
+        with tempfile.TemporaryDirectory(prefix="heta-", ignore_cleanup_errors=True) as folder:
+            return loop.run(consume(Path(folder)))
+    finally:
+        loop.close()
+
+
+def _suite_of(benchmark: object) -> Suite:
+    if isinstance(benchmark, str | Path):
+        from pytest_heta.benchmarks import benchmark_from_folder
+
+        found = benchmark_from_folder(Path(benchmark))
+        if found is None:
+            raise ConfigurationError(
+                f"{str(benchmark)!r} is not the folder of a dataset",
+                hint="a dataset has corpus.jsonl, queries.jsonl and qrels/, or cases.jsonl",
+            )
+        benchmark = found
+    declared = as_suite(benchmark)
+    if declared is None:
+        raise ConfigurationError(
+            f"{_kind(benchmark)} is not a benchmark",
+            hint="give a benchmark, a suite or the path of a dataset folder",
+        )
+    return declared
+
+
+def _with_evaluators(
+    declared: Suite, evaluators: Sequence[BenchmarkEvaluatorProtocol | str]
+) -> Suite:
+    from dataclasses import replace
+
+    return replace(declared, evaluators=tuple(evaluators))

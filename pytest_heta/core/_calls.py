@@ -1,0 +1,117 @@
+"""How users' functions are called, and what becomes of their exceptions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from pytest_heta.core._plain import exception_text, safe_str
+from pytest_heta.errors import HetaError
+from pytest_heta.models import EvaluationError
+
+__all__ = ["CallShape", "accepted_keywords", "call_shape", "evaluation_error"]
+
+_NAMED: Final = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_TEXT_NAMES: Final = ("text", "query", "question")
+
+
+@dataclass(frozen=True, slots=True)
+class CallShape:
+    """What a function of one text and some keywords can be called with.
+
+    Attributes:
+        names: Keywords that it takes; None means any.
+        text: Keyword of the text, where it is not positional.
+    """
+
+    names: frozenset[str] | None = None
+    text: str | None = None
+
+    def arguments(
+        self, text: str, keywords: Mapping[str, Any]
+    ) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Return the arguments of a call with ``text`` and ``keywords``."""
+        names = self.names
+        taken = {
+            name: value for name, value in keywords.items() if names is None or name in names
+        }
+        if self.text is None:
+            return (text,), taken
+        taken[self.text] = text
+        return (), taken
+
+
+# By function and not by class: a knowledge base may carry a function of its own.
+_SHAPES: WeakKeyDictionary[Callable[..., Any], CallShape] = WeakKeyDictionary()
+
+
+def call_shape(function: Callable[..., Any]) -> CallShape:
+    """Return what ``function`` can be called with; worked out once for each."""
+    underlying = getattr(function, "__func__", function)
+    try:
+        shape = _SHAPES.get(underlying)
+        if shape is None:
+            shape = _SHAPES[underlying] = _read_shape(function)
+    except TypeError:  # it has no hash, or cannot be referred to weakly
+        return _read_shape(function)
+    return shape
+
+
+def _read_shape(function: Callable[..., Any]) -> CallShape:
+    parameters = _parameters(function)
+    if not parameters:
+        return CallShape()
+    first = parameters[0]
+    text = None
+    if first.kind in {first.KEYWORD_ONLY, first.VAR_KEYWORD}:
+        # Of a function of keywords alone, one has to be the text.
+        named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+        text = next((name for name in _TEXT_NAMES if name in named), _TEXT_NAMES[0])
+    else:
+        parameters = parameters[1:]  # the text's, or all positional ones
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return CallShape(None, text)
+    return CallShape(frozenset(p.name for p in parameters if p.kind in _NAMED), text)
+
+
+def accepted_keywords(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the keyword arguments ``given`` that a function takes."""
+    parameters = _parameters(function)
+    if parameters is None or any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return dict(given)
+    names = {p.name for p in parameters if p.kind in _NAMED}
+    return {name: value for name, value in given.items() if name in names}
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # written in C without a signature
+        return None
+
+
+def evaluation_error(error: BaseException, error_type: str) -> EvaluationError:
+    """Return an exception as the record of why a sample could not be run."""
+    metadata: dict[str, Any] = {"exception": type(error).__name__}
+    where = _raised_at(error)
+    if where is not None:
+        metadata["raised_at"] = where
+    return EvaluationError(
+        message=safe_str(error) if isinstance(error, HetaError) else exception_text(error),
+        error_type=error_type,
+        retryable=isinstance(error, ConnectionError | TimeoutError),
+        metadata=metadata,
+    )
+
+
+def _raised_at(error: BaseException) -> str | None:
+    """Return ``file:line`` of the innermost frame of an exception."""
+    traceback = error.__traceback__
+    if traceback is None:
+        return None
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"

@@ -1,0 +1,221 @@
+"""Where users' code runs: coroutines on an event loop, ordinary functions off it.
+
+A knowledge base may be written either way. Its coroutines need a running event
+loop, always the same one; its ordinary functions must not see one, because
+many of them are wrappers that call ``asyncio.run`` themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+from types import coroutine
+from typing import Any, Final, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+__all__ = ["Called", "LoopThread", "call", "enter_loop", "is_coroutine_function"]
+
+T = TypeVar("T")
+
+_ENTER_LOOP: Final = object()
+_CLOSE_TIMEOUT_S: Final = 5.0
+
+
+class Called(NamedTuple):
+    """What came of a call: the value or the exception, and the seconds inside."""
+
+    value: Any
+    error: Exception | None
+    seconds: float
+
+
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Whether calling ``function`` gives a coroutine, also for a callable object."""
+    if inspect.iscoroutinefunction(function):
+        return True
+    return inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+@coroutine
+def _suspend() -> Generator[object, None, None]:
+    yield _ENTER_LOOP
+
+
+async def enter_loop() -> None:
+    """Make sure that the rest of the coroutine runs on an event loop.
+
+    Nothing happens on a loop. In a coroutine that `LoopThread.drive` has begun
+    in the caller's thread, the rest moves to the loop's thread.
+    """
+    if not _on_loop():
+        await _suspend()
+
+
+def _on_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+# One thread for each loop, so that what an ordinary `create` opens (an SQLite
+# connection, say) is used in the thread it was opened in.
+_THREADS: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
+
+
+async def call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Called:
+    """Call a user's function of either kind, and measure the time inside it.
+
+    An `Exception` is returned as a value; anything else, such as
+    `KeyboardInterrupt` and `asyncio.CancelledError`, goes through.
+    """
+    if is_coroutine_function(function):
+        await enter_loop()
+        return await _await(function, args, kwargs)
+    if _on_loop():
+        loop = asyncio.get_running_loop()
+        thread = _THREADS.get(loop)
+        if thread is None:
+            thread = _THREADS[loop] = ThreadPoolExecutor(1, thread_name_prefix="heta-sync")
+        called = await loop.run_in_executor(thread, _call, function, args, kwargs)
+    else:
+        called = _call(function, args, kwargs)
+    if called.error is None and inspect.isawaitable(called.value):
+        await enter_loop()
+        awaited = await _await(lambda: called.value, (), {})
+        return awaited._replace(seconds=awaited.seconds + called.seconds)
+    return called
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Called:
+    # Exceptions become values here, in the function's own thread: a future
+    # cannot carry a StopIteration.
+    start = perf_counter()
+    try:
+        value = function(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - the boundary to users' code
+        return Called(None, error, perf_counter() - start)
+    return Called(value, None, perf_counter() - start)
+
+
+async def _await(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Called:
+    start = perf_counter()
+    try:
+        value = await function(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - the boundary to users' code
+        return Called(None, error, perf_counter() - start)
+    return Called(value, None, perf_counter() - start)
+
+
+class LoopThread:
+    """An event loop on a background thread of its own.
+
+    The loop starts with the first coroutine and stops with `close`. Coroutines
+    can be run from any thread, also from one whose own loop is running.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._closing = False
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and return its result.
+
+        An interrupt of the waiting thread cancels the coroutine.
+
+        Raises:
+            RuntimeError: if the loop is closed.
+            BaseException: what the coroutine raises.
+        """
+        try:
+            loop = self._started()
+        except RuntimeError:
+            work.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def drive(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in this thread for as long as it needs no event loop.
+
+        A step of the core (`build`, `query`, `score`) moves to the loop when
+        it meets a coroutine function; ordinary functions run right here, so
+        that debuggers, signals and `asyncio.run` work in them as usual, and
+        no time goes into changing threads.
+        """
+        if _on_loop():
+            return self.run(work)
+        try:
+            asked = work.send(None)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        if asked is not _ENTER_LOOP:
+            work.close()
+            raise RuntimeError("the coroutine did not enter the loop before it waited")
+        return self.run(work)
+
+    def close(self) -> None:
+        """Cancel what is still running and stop the loop; may be called twice."""
+        with self._lock:
+            self._closing = True
+            loop, thread = self._loop, self._thread
+        if loop is None or thread is None or loop.is_closed():
+            return
+        loop.call_soon_threadsafe(loop.stop)
+        if thread is not threading.current_thread():
+            # A query that blocks the loop cannot be ended; the thread is a
+            # daemon, so it does not keep the process alive.
+            thread.join(_CLOSE_TIMEOUT_S)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._closing:
+                raise RuntimeError("the event loop is closed")
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._serve, args=(self._loop,), name="heta-loop", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            while not self._closing:
+                try:
+                    loop.run_forever()
+                except (KeyboardInterrupt, SystemExit):
+                    # Raised by a coroutine: its waiter gets it from the future
+                    # once the loop goes round again.
+                    continue
+            _cancel_all(loop)
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+    thread = _THREADS.pop(loop, None)
+    if thread is not None:
+        thread.shutdown(wait=False, cancel_futures=True)

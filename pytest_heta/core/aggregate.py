@@ -1,0 +1,259 @@
+"""The step that turns results into summaries and the report."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import uuid4
+
+from pytest_heta.core.build import knowledge_base_name
+from pytest_heta.core.plan import BenchmarkPlan, MetricSpec, Sample
+from pytest_heta.core.score import exempt_score, failed_score
+from pytest_heta.models import (
+    EvaluationCaseResult,
+    EvaluationReport,
+    EvaluationScore,
+    GateResult,
+    LatencySummary,
+    MetricSummary,
+    ModeSummary,
+    UnitBuild,
+)
+from pytest_heta.stats import mean, percentile
+
+__all__ = ["build_report", "score_summary", "summarise_latency", "summarise_mode"]
+
+_EXECUTION: Final = "execution_error"
+
+
+def summarise_mode(
+    plan: BenchmarkPlan, mode: str, results: Iterable[EvaluationCaseResult]
+) -> ModeSummary:
+    """Aggregate the results of one query mode.
+
+    Results of other modes are left out. A result without the score of some
+    metric (its process crashed, say) counts for that metric as a failed
+    sample does: as skipped or unjudged when the metric does not apply to its
+    case, else as errored.
+
+    Args:
+        plan: The plan.
+        mode: The query mode.
+        results: Results in any order; their metadata has ``unit_id``,
+            ``repeat``, ``cold`` and ``distinct_documents``.
+    """
+    chosen = [result for result in results if result.query_mode == mode]
+    failed = sum(result.error is not None for result in chosen)
+    tallies = [_Tally(metric, plan) for metric in plan.metrics]
+    scoring_errors = 0
+    for result in chosen:
+        by_name = {score.name: score for score in result.scores}
+        for tally in tallies:
+            score = tally.add(result, by_name.get(tally.metric.name))
+            scoring_errors += score.status == "errored" and result.error is None
+    return ModeSummary(
+        mode=mode,
+        planned_samples=plan.samples_per_mode,
+        total_cases=len(chosen),
+        successful_cases=len(chosen) - failed,
+        failed_cases=failed,
+        distinct_cases=len({result.case_id for result in chosen}),
+        failure_rate=failed / len(chosen) if chosen else None,
+        scoring_errors=scoring_errors,
+        metrics={tally.metric.name: tally.summary() for tally in tallies},
+        latency=summarise_latency(_latencies(chosen)),
+        cold_latency=summarise_latency(_latencies(chosen, cold=True)),
+        warm_latency=summarise_latency(_latencies(chosen, cold=False)),
+    )
+
+
+def _latencies(results: Iterable[EvaluationCaseResult], *, cold: bool | None = None) -> list[float]:
+    """Return the latencies of samples that succeeded and were really asked."""
+    return [
+        result.latency_ms
+        for result in results
+        if result.error is None
+        and result.latency_ms is not None
+        and not result.metadata.get("replayed")
+        and (cold is None or bool(result.metadata.get("cold")) is cold)
+    ]
+
+
+def summarise_latency(latencies_ms: Sequence[float]) -> LatencySummary:
+    """Return mean, percentiles and maximum of latencies in milliseconds."""
+    return LatencySummary(
+        n=len(latencies_ms),
+        mean_ms=mean(latencies_ms),
+        p50_ms=percentile(latencies_ms, 50),
+        p95_ms=percentile(latencies_ms, 95),
+        p99_ms=percentile(latencies_ms, 99),
+        max_ms=max(latencies_ms, default=None),
+    )
+
+
+class _Tally:
+    """The scores of one metric, as they come in."""
+
+    def __init__(self, metric: MetricSpec, plan: BenchmarkPlan) -> None:
+        self.metric = metric
+        self._plan = plan
+        self._values: list[float] = []
+        self._labels: Counter[str] = Counter()
+        self._statuses: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
+        self._verdicts: list[bool] = []
+        self._distinct: list[int] = []
+        self._folded = False
+
+    def add(self, result: EvaluationCaseResult, given: EvaluationScore | None) -> EvaluationScore:
+        """Count one sample; return the score that it was counted by."""
+        score = given if given is not None else self._missing(result)
+        status = score.status
+        self._statuses[status] += 1
+        if score.passed is not None:
+            self._verdicts.append(score.passed)
+        if status != "scored":
+            self._reasons[_reason(score, status)] += 1
+            return score
+        if isinstance(score.value, str):
+            self._labels[score.value] += 1
+        elif score.value is not None:
+            self._values.append(float(score.value))
+        self._note_distinct(result)
+        return score
+
+    def _missing(self, result: EvaluationCaseResult) -> EvaluationScore:
+        name, k = self.metric.name, self.metric.k
+        case = self._plan.cases.get(result.case_id)
+        exempt = case.exempt.get(name) if case is not None else None
+        if exempt is not None:
+            return exempt_score(name, exempt)
+        if k is not None and k > self._plan.top_k:
+            return exempt_score(name, "depth")
+        if result.error is not None:
+            return failed_score(name, result.error)
+        return EvaluationScore(
+            name=name, metadata={"error": {"type": "missing", "message": "no score"}}
+        )
+
+    def _note_distinct(self, result: EvaluationCaseResult) -> None:
+        distinct = result.metadata.get("distinct_documents")
+        if self.metric.k is None or not isinstance(distinct, int):
+            return
+        self._distinct.append(distinct)
+        returned = len(result.response.results) if result.response is not None else math.inf
+        # Fewer documents than k because fewer results came is no folding.
+        self._folded |= distinct < min(self.metric.k, returned)
+
+    def summary(self) -> MetricSummary:
+        """Return the summary of what was counted."""
+        n_errored = self._statuses["errored"]
+        return MetricSummary(
+            metric=self.metric.name,
+            mean=self._mean(n_errored),
+            n=self._statuses.total(),
+            n_scored=self._statuses["scored"],
+            n_errored=n_errored,
+            n_skipped=self._statuses["skipped"],
+            n_unjudged=self._statuses["unjudged"],
+            direction=self.metric.direction,
+            worst=self.metric.worst,
+            n_passed=sum(self._verdicts) if self._verdicts else None,
+            value_counts=dict(sorted(self._labels.items())) if self._labels else None,
+            reasons=dict(sorted(self._reasons.items())),
+            distinct_documents=mean(self._distinct) if self._folded else None,
+        )
+
+    def _mean(self, n_errored: int) -> float | None:
+        if self._labels or (n_errored and self.metric.worst is None):
+            return None
+        worst = [self.metric.worst or 0.0] * n_errored
+        return mean([*self._values, *worst])
+
+
+def _reason(score: EvaluationScore, status: str) -> str:
+    if status == "errored":
+        error = score.metadata.get("error")
+        return str(error.get("type", "error")) if isinstance(error, Mapping) else "no_value"
+    return str(score.metadata.get("reason") or status)
+
+
+def score_summary(summaries: Mapping[str, ModeSummary]) -> dict[str, float]:
+    """Return the mean of each metric, keyed ``mode.metric``."""
+    return {
+        f"{mode}.{name}": metric.mean
+        for mode, summary in summaries.items()
+        for name, metric in summary.metrics.items()
+        if metric.mean is not None
+    }
+
+
+def build_report(
+    plan: BenchmarkPlan,
+    results: Mapping[Sample, EvaluationCaseResult],
+    *,
+    unit_builds: Iterable[UnitBuild],
+    gates: Sequence[GateResult] = (),
+    started_at: datetime,
+    finished_at: datetime,
+    snapshot: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    summaries: Mapping[str, ModeSummary] | None = None,
+) -> EvaluationReport:
+    """Return the report of a run, complete or not.
+
+    Args:
+        plan: The plan.
+        results: One result for each sample that has one, in any order.
+        unit_builds: How the units were built, in any order.
+        gates: What came of the gates.
+        started_at: Start of the run in UTC.
+        finished_at: End of the run in UTC.
+        snapshot: Configuration of the run.
+        metadata: Anything to add; ``complete`` and counts are filled in.
+        summaries: Summaries of the modes if they are there already.
+    """
+    ordered = tuple(results[sample] for sample in plan.samples() if sample in results)
+    if summaries is None:
+        summaries = {mode: summarise_mode(plan, mode, ordered) for mode in plan.modes}
+    builds = {build.unit_id: build for build in unit_builds}
+    in_order = tuple(builds[unit.unit_id] for unit in plan.units if unit.unit_id in builds)
+    planned = plan.samples_per_mode * len(plan.modes)
+    known = {
+        "complete": len(ordered) == planned,
+        "planned_samples": planned,
+        "finished_samples": len(ordered),
+        "planned_cases": len(plan.cases),
+        "case_count": plan.case_count,
+        "reduced": plan.reduced,
+        "warnings": list(plan.warnings),
+    }
+    return EvaluationReport(
+        report_id=uuid4().hex,
+        report_key=f"{plan.benchmark.name}-{plan.benchmark.split}@{plan.recipe_name}",
+        benchmark=plan.benchmark,
+        knowledge_base_name=_knowledge_base_name(plan),
+        knowledge_base_manifest=next(
+            (b.knowledge_base_manifest for b in in_order if b.error is None), {}
+        ),
+        recipe_manifest=dict(plan.recipe_manifest),
+        query_modes=plan.modes,
+        score_summary=score_summary(summaries),
+        mode_summaries=dict(summaries),
+        gates=tuple(gates),
+        unit_builds=in_order,
+        case_results=ordered,
+        started_at=started_at,
+        finished_at=finished_at,
+        config_snapshot=dict(snapshot),
+        metadata={**known, **metadata},
+    )
+
+
+def _knowledge_base_name(plan: BenchmarkPlan) -> str:
+    if len(plan.units) == 1:
+        return knowledge_base_name(plan.benchmark.name, plan.units[0].unit_id, plan.recipe_name)
+    return plan.benchmark.name

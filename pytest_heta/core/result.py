@@ -1,0 +1,129 @@
+"""The record of one sample, and how much of a response a report keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from pytest_heta.core._plain import plain, plain_text
+from pytest_heta.core.plan import CasePlan, Sample
+from pytest_heta.core.query import QueryOutcome
+from pytest_heta.evaluators import document_ids
+from pytest_heta.models import (
+    EvaluationCaseResult,
+    EvaluationScore,
+    QueryCitation,
+    QueryResponse,
+    QueryResult,
+)
+
+__all__ = ["ResponseLevel", "case_result", "trim_response"]
+
+ResponseLevel = Literal["ids", "short", "full"]
+"""How much of a response is kept: no texts, the beginning of each, everything."""
+
+SNIPPET: Final = 200
+"""Characters of a text that the level ``short`` keeps."""
+
+_SOURCE_NODES: Final = 200
+_METADATA_NODES: Final = 1_000
+
+
+def case_result(
+    sample: Sample,
+    case: CasePlan,
+    outcome: QueryOutcome,
+    scores: Sequence[EvaluationScore],
+    *,
+    level: ResponseLevel = "short",
+    cold: bool = False,
+    metadata: dict[str, Any] | None = None,
+) -> EvaluationCaseResult:
+    """Return the record of one sample.
+
+    Args:
+        sample: The sample.
+        case: The planned case.
+        outcome: What came of the query.
+        scores: One score for each evaluator.
+        level: How much of the response is kept.
+        cold: Whether it was the first of its unit and mode in the process.
+        metadata: Anything to add, such as the node id.
+    """
+    known: dict[str, Any] = {
+        "unit_id": sample.unit,
+        "repeat": sample.repeat,
+        "cold": cold,
+        "labels": plain(dict(case.labels)),
+    }
+    response = outcome.response
+    if response is not None:
+        known["distinct_documents"] = len(document_ids(response))
+        response = trim_response(response, level)
+    return EvaluationCaseResult(
+        case_id=sample.case,
+        query=plain_text(case.query),
+        query_mode=sample.mode,
+        scores=tuple(scores),
+        response=response,
+        latency_ms=outcome.latency_ms,
+        error=outcome.error,
+        metadata={**known, **(metadata or {})},
+    )
+
+
+def trim_response(response: QueryResponse, level: ResponseLevel = "short") -> QueryResponse:
+    """Return the part of a response that a report keeps, as plain JSON data.
+
+    ``ids`` keeps ids, retriever scores and sources; ``short`` also the first
+    200 characters of each text and the answer; ``full`` everything. Numbers
+    that are not finite become None.
+    """
+    full = level == "full"
+    return QueryResponse(
+        mode=plain_text(response.mode),
+        results=tuple(_trim_result(result, level) for result in response.results),
+        answer=_answer(response.answer, level),
+        citations=tuple(_trim_citation(citation, level) for citation in response.citations),
+        trace=tuple(plain(list(response.trace))) if full else (),
+        metadata=plain(response.metadata, max_nodes=_METADATA_NODES),
+    )
+
+
+def _trim_result(result: QueryResult, level: ResponseLevel) -> QueryResult:
+    score = result.score
+    metadata = plain(result.metadata, max_nodes=_METADATA_NODES) if level == "full" else {}
+    if score is not None and not math.isfinite(score):
+        metadata["non_finite_score"] = str(score)
+        score = None
+    return QueryResult(
+        id=plain_text(result.id),
+        text=_text(result.text, level) or "",
+        score=score,
+        kind=plain_text(result.kind),
+        source=plain(result.source, max_nodes=_SOURCE_NODES),
+        metadata=metadata,
+    )
+
+
+def _trim_citation(citation: QueryCitation, level: ResponseLevel) -> QueryCitation:
+    return QueryCitation(
+        id=plain_text(citation.id),
+        result_id=plain_text(citation.result_id) if citation.result_id is not None else None,
+        source=plain(citation.source, max_nodes=_SOURCE_NODES),
+        text=_text(citation.text, level),
+        metadata=plain(citation.metadata, max_nodes=_METADATA_NODES) if level == "full" else {},
+    )
+
+
+def _text(text: str | None, level: ResponseLevel) -> str | None:
+    if text is None or level == "ids":
+        return None
+    return plain_text(text, None if level == "full" else SNIPPET)
+
+
+def _answer(answer: str | None, level: ResponseLevel) -> str | None:
+    if answer is None or level == "ids":
+        return None
+    return plain_text(answer, None if level == "full" else 10 * SNIPPET)

@@ -1,0 +1,232 @@
+"""The step that scores one response with every evaluator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pytest_heta.core._loop import call
+from pytest_heta.core._plain import exception_text, plain, plain_text
+from pytest_heta.core.plan import MetricSpec
+from pytest_heta.evaluators import MeasureEvaluator, score_measures
+from pytest_heta.models import BenchmarkCase, EvaluationError, EvaluationScore, QueryResponse
+from pytest_heta.protocols import BenchmarkEvaluatorProtocol
+
+__all__ = ["as_score", "exempt_score", "failed_score", "score_case"]
+
+UNJUDGED: Final = {"unjudged": True, "reason": "no positive judgment"}
+NOT_APPLICABLE: Final = {"skipped": True, "reason": "not applicable"}
+TOO_DEEP: Final = {"skipped": True, "reason": "depth"}
+
+_METADATA_NODES: Final = 1_000
+
+
+async def score_case(
+    evaluators: Sequence[BenchmarkEvaluatorProtocol],
+    *,
+    case: BenchmarkCase,
+    response: QueryResponse | None,
+    error: EvaluationError | None,
+    top_k: int,
+    metrics: Sequence[MetricSpec],
+) -> tuple[EvaluationScore, ...]:
+    """Score one sample.
+
+    What a score is decided by, in this order: whether the evaluator applies
+    to the case, whether it looks deeper than was asked, whether the sample
+    failed, and only then the response.
+
+    Args:
+        evaluators: The evaluators.
+        case: The case.
+        response: The response, None if the sample failed.
+        error: Why it failed.
+        top_k: Depth that was asked for.
+        metrics: Metric of each evaluator, in the same order.
+
+    Returns:
+        One score for each evaluator, in the same order, named as it is. A
+        value is a float, a bool, a text or None; metadata is plain JSON data.
+    """
+    scores: list[EvaluationScore | None] = []
+    for evaluator, metric in zip(evaluators, metrics, strict=True):
+        scores.append(_score_without_response(evaluator, metric, case, top_k, response, error))
+    if response is None:
+        return tuple(score for score in scores if score is not None)
+    _score_measures(evaluators, scores, case, response)
+    for index, evaluator in enumerate(evaluators):
+        if scores[index] is None:
+            scores[index] = await _evaluate(evaluator, metrics[index].name, case, response)
+    return tuple(score for score in scores if score is not None)
+
+
+def _score_without_response(
+    evaluator: BenchmarkEvaluatorProtocol,
+    metric: MetricSpec,
+    case: BenchmarkCase,
+    top_k: int,
+    response: QueryResponse | None,
+    error: EvaluationError | None,
+) -> EvaluationScore | None:
+    """Return the score if it does not depend on the response, else None."""
+    applies = getattr(evaluator, "applies", None)
+    if applies is not None:
+        try:
+            applicable = bool(applies(case))
+        except Exception as problem:  # noqa: BLE001 - the boundary to users' code
+            return _raised(metric.name, problem)
+        if not applicable:
+            unjudged = getattr(evaluator, "requires_judgment", False)
+            return exempt_score(metric.name, "unjudged" if unjudged else "skipped")
+    if metric.k is not None and metric.k > top_k:
+        return exempt_score(metric.name, "depth")
+    if response is None:
+        return failed_score(metric.name, error)
+    return None
+
+
+def exempt_score(name: str, why: str) -> EvaluationScore:
+    """Return the score of a sample that does not count: unjudged, skipped or depth."""
+    metadata = {"unjudged": UNJUDGED, "depth": TOO_DEEP}.get(why, NOT_APPLICABLE)
+    return EvaluationScore(name=name, metadata=dict(metadata))
+
+
+def failed_score(name: str, error: EvaluationError | None) -> EvaluationScore:
+    """Return the score of a sample that could not be run."""
+    message = error.message if error is not None else "the sample has no response"
+    return _errored(name, "execution_error", message)
+
+
+def _errored(name: str, kind: str, message: str, **metadata: Any) -> EvaluationScore:
+    return EvaluationScore(
+        name=name, metadata={**metadata, "error": {"type": kind, "message": message}}
+    )
+
+
+def _raised(name: str, error: Exception) -> EvaluationScore:
+    return _errored(name, type(error).__name__, exception_text(error))
+
+
+def _score_measures(
+    evaluators: Sequence[BenchmarkEvaluatorProtocol],
+    scores: list[EvaluationScore | None],
+    case: BenchmarkCase,
+    response: QueryResponse,
+) -> None:
+    """Fill in the scores of all measures in one pass.
+
+    They come before the users' evaluators, which could change the response.
+    """
+    measures = {
+        index: evaluator
+        for index, evaluator in enumerate(evaluators)
+        if scores[index] is None
+        and isinstance(evaluator, MeasureEvaluator)
+        and type(evaluator).evaluate is MeasureEvaluator.evaluate
+    }
+    if not measures:
+        return
+    try:
+        computed = score_measures(list(measures.values()), case, response)
+    except Exception as error:  # noqa: BLE001 - judgments are users' data
+        computed = [_raised(evaluator.name, error) for evaluator in measures.values()]
+    for index, score in zip(measures, computed, strict=True):
+        scores[index] = score
+
+
+async def _evaluate(
+    evaluator: BenchmarkEvaluatorProtocol, name: str, case: BenchmarkCase, response: QueryResponse
+) -> EvaluationScore:
+    called = await call(evaluator.evaluate, case=case, response=response)
+    if called.error is not None:
+        return _raised(name, called.error)
+    try:
+        return as_score(called.value, name)
+    except Exception as error:  # noqa: BLE001 - attributes of users' objects
+        return _raised(name, error)
+
+
+# --- what evaluators return --------------------------------------------------
+
+
+def as_score(returned: Any, name: str) -> EvaluationScore:
+    """Return what an evaluator returned as a score called ``name``.
+
+    Understood are an `EvaluationScore`, a mapping or an object of its shape,
+    and a bare number, truth value or label. What is none of them is an
+    errored score, never a number.
+    """
+    if isinstance(returned, Mapping) and "value" in returned:
+        value, passed = returned["value"], returned.get("passed")
+        metadata = returned.get("metadata")
+    elif hasattr(returned, "value") and hasattr(returned, "metadata"):
+        value, passed = returned.value, getattr(returned, "passed", None)
+        metadata = returned.metadata
+    else:
+        value, passed, metadata = returned, None, None
+        if value is None:
+            return _errored(name, "wrong_type", "the evaluator returned None")
+    known = plain(metadata, max_nodes=_METADATA_NODES) if isinstance(metadata, Mapping) else {}
+    if not isinstance(known, dict):
+        known = {}
+    return _checked(name, value, passed, known)
+
+
+def _checked(name: str, value: Any, passed: Any, metadata: dict[str, Any]) -> EvaluationScore:
+    if metadata.get("error"):
+        error = metadata["error"]
+        if not isinstance(error, dict):
+            metadata["error"] = {"type": "evaluator", "message": str(error)}
+        return EvaluationScore(name=name, metadata=metadata)
+    if metadata.get("skipped") or metadata.get("unjudged"):
+        return EvaluationScore(name=name, metadata=metadata)
+    if value is None:
+        return _errored(name, "no_value", "a score without value and reason", **metadata)
+    number, problem = _value(value)
+    verdict, odd_verdict = _verdict(passed)
+    if problem or odd_verdict:
+        kind, message = problem or odd_verdict or ("", "")
+        return _errored(name, kind, message, **metadata)
+    if verdict is None and isinstance(number, bool):
+        verdict = number
+    return EvaluationScore(name=name, value=number, passed=verdict, metadata=metadata)
+
+
+def _value(value: Any) -> tuple[float | bool | str | None, tuple[str, str] | None]:
+    """Return the value as Python's own type, or what is wrong with it."""
+    value = _unwrapped(value)
+    if isinstance(value, bool):
+        return value, None
+    if isinstance(value, str):
+        return plain_text(value, 1_000), None
+    try:
+        number = float(value) if not isinstance(value, bytes | bytearray) else None
+    except OverflowError:
+        number = math.inf
+    except (TypeError, ValueError):
+        number = None
+    if number is None:
+        kind = type(value).__name__
+        return None, ("wrong_type", f"a score is a number, a bool or a label, not a {kind}")
+    if not math.isfinite(number):
+        return None, ("non_finite", f"the score is {number}")
+    return number, None
+
+
+def _verdict(passed: Any) -> tuple[bool | None, tuple[str, str] | None]:
+    passed = _unwrapped(passed)
+    if passed is None or isinstance(passed, bool):
+        return passed, None
+    return None, ("wrong_type", f"passed is true, false or None, not a {type(passed).__name__}")
+
+
+def _unwrapped(value: Any) -> Any:
+    """Return numpy's and torch's scalars as Python's; everything else as it is."""
+    item = getattr(value, "item", None)
+    if not callable(item) or isinstance(value, type):
+        return value
+    try:
+        return item()
+    except (TypeError, ValueError):  # an array of several values
+        return value

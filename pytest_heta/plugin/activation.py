@@ -1,0 +1,125 @@
+"""Bringing the plugin in: reading options, finding recipes, registering hooks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_heta.api import load_recipe
+from pytest_heta.core.gates import Gate, parse_gate
+from pytest_heta.core.plan import check_name, did_you_mean, recipe_modes
+from pytest_heta.errors import HetaError
+from pytest_heta.models import EvaluationReport
+from pytest_heta.plugin import fixtures
+from pytest_heta.plugin.collect import CollectionPlugin
+from pytest_heta.plugin.conclusion import ConclusionPlugin
+from pytest_heta.plugin.listing import ListingPlugin
+from pytest_heta.plugin.options import RunOptions, data_dir_of_ini, read_options, refuse
+from pytest_heta.plugin.results import ReportPlugin, ResultCollector
+from pytest_heta.plugin.state import RUN, Run
+from pytest_heta.plugin.terminal import TerminalPlugin
+from pytest_heta.plugin.workers import ControllerPlugin, WorkerPlugin
+from pytest_heta.reports import check_writable, parse_report_option, read_reports
+
+__all__ = ["activate"]
+
+
+def activate(config: pytest.Config) -> None:
+    """Check the options and register the plugin's parts.
+
+    Raises:
+        pytest.UsageError: if an option, a recipe, a gate or a report is wrong.
+    """
+    options = read_options(config)
+    export_data_dir(config)
+    try:
+        recipes = _load_recipes(options)
+        gates = tuple(parse_gate(text, origin) for text, origin in options.gates)
+        baseline = _read_baseline(options)
+        targets = [parse_report_option(text) for text in options.reports]
+    except HetaError as error:
+        raise pytest.UsageError(str(error)) from error
+    _check_modes(options, recipes)
+    if options.no_gates:
+        gates = ()
+    run = Run(config, options, recipes, gates, baseline)
+    config.stash[RUN] = run
+    config.add_cleanup(run.close)
+    register = config.pluginmanager.register
+    if options.list_only:
+        # Nothing is run; a distributed run would list once per worker.
+        config.option.numprocesses = None
+        config.option.dist = "no"
+        config.option.tx = []
+        register(ListingPlugin(run), "heta-listing")
+        return
+    register(fixtures, "heta-fixtures")
+    register(CollectionPlugin(run), "heta-collection")
+    register(ReportPlugin(run), "heta-reports")
+    if run.is_worker:
+        register(WorkerPlugin(run), "heta-worker")
+        return
+    _check_targets(config, targets)
+    collector = ResultCollector(run)
+    conclusion = ConclusionPlugin(run, collector, targets)
+    register(collector, "heta-results")
+    register(conclusion, "heta-conclusion")
+    register(ControllerPlugin(run, conclusion.resolve_gates), "heta-controller")
+    register(TerminalPlugin(run, collector, conclusion), "heta-terminal")
+
+
+def export_data_dir(config: pytest.Config) -> None:
+    """Let suite files see ini ``heta_data_dir`` where they look: in the environment."""
+    data_dir = data_dir_of_ini(config)
+    if data_dir is None or os.environ.get("HETA_DATA_DIR"):
+        return
+    os.environ["HETA_DATA_DIR"] = str(data_dir)
+    config.add_cleanup(lambda: os.environ.pop("HETA_DATA_DIR", None))
+
+
+def _load_recipes(options: RunOptions) -> tuple[Any, ...]:
+    recipes: dict[str, Any] = {}
+    for spec in options.recipes:
+        recipe = load_recipe(spec)
+        name = check_name("recipe", recipe.name)
+        if name in recipes:
+            raise HetaError(
+                f"two recipes are named {name!r}",
+                where="--heta-recipe",
+                hint="give one of them another name",
+            )
+        recipes[name] = recipe
+    return tuple(recipes.values())
+
+
+def _check_modes(options: RunOptions, recipes: tuple[Any, ...]) -> None:
+    """Refuse a mode that a recipe, which says its modes, does not have."""
+    for recipe in recipes:
+        known = recipe_modes(recipe)
+        for mode in options.modes:
+            if known and mode not in known:
+                refuse(
+                    "--heta-mode",
+                    f"recipe {recipe.name!r} has no mode {mode!r}; {did_you_mean(mode, known)}",
+                )
+
+
+def _read_baseline(options: RunOptions) -> Mapping[str, EvaluationReport]:
+    if options.baseline is None:
+        return {}
+    file = read_reports(Path(options.baseline))
+    return {report.report_key: report for report in file.reports}
+
+
+def _check_targets(config: pytest.Config, targets: list[tuple[str, Path]]) -> None:
+    if config.option.collectonly:
+        return
+    try:
+        for _, path in targets:
+            check_writable(path)
+    except HetaError as error:
+        raise pytest.UsageError(str(error)) from error

@@ -1,0 +1,260 @@
+"""The end of a run, on the controller: aggregates, gates and report files."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_heta.core.aggregate import build_report, summarise_mode
+from pytest_heta.core.gates import ResolvedGate, decide_gates, resolve_gates, suite_gates
+from pytest_heta.core.plan import BenchmarkPlan, Sample, recipe_modes
+from pytest_heta.core.snapshot import config_snapshot
+from pytest_heta.errors import HetaError
+from pytest_heta.models import (
+    EvaluationCaseResult,
+    EvaluationReport,
+    GateResult,
+    ModeSummary,
+)
+from pytest_heta.plugin.execution import fail_on_of
+from pytest_heta.plugin.gates import emit_errors, emit_gate
+from pytest_heta.plugin.results import ResultCollector
+from pytest_heta.plugin.state import Run
+from pytest_heta.reports import suite_properties, write_reports
+
+__all__ = ["ConclusionPlugin"]
+
+
+class ConclusionPlugin:
+    """Decides the gates once, makes the reports and writes them.
+
+    Attributes:
+        reports: The reports, in plan order, once the tests have run.
+    """
+
+    def __init__(
+        self, run: Run, collector: ResultCollector, targets: Sequence[tuple[str, Path]]
+    ) -> None:
+        self._run = run
+        self._collector = collector
+        self._targets = targets
+        self._gates: tuple[ResolvedGate, ...] | None = None
+        self._interrupted: str | None = None
+        self.reports: list[EvaluationReport] = []
+        self.written: list[Path] = []
+
+    # -- gates ----------------------------------------------------------------
+
+    def resolve_gates(self) -> None:
+        """Match the gates with the plans, before anything is built.
+
+        Raises:
+            pytest.UsageError: if a gate names what is not there.
+        """
+        run = self._run
+        if run.options.no_gates or self._gates is not None:
+            return
+        plans = list(run.plans.values())
+        known_modes = {
+            plan.label: recipe_modes(recipe) or plan.modes
+            for plan in plans
+            for recipe in run.recipes
+            if recipe.name == plan.recipe_name
+        }
+        try:
+            gates = (*run.gates, *suite_gates(plans))
+            self._gates = resolve_gates(gates, plans, known_modes=known_modes)
+        except HetaError as error:
+            raise pytest.UsageError(str(error)) from error
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Decide the gates when the tests have run, as tests of their own."""
+        run = self._run
+        if session.config.option.collectonly:
+            return (yield)
+        if run.selected:
+            self.resolve_gates()
+        try:
+            outcome = yield
+        except pytest.UsageError:
+            raise
+        except BaseException as error:
+            self._interrupted = type(error).__name__
+            self._conclude(session)
+            raise
+        if session.shouldfail or session.shouldstop:
+            self._interrupted = str(session.shouldfail or session.shouldstop)
+        self._conclude(session)
+        return outcome
+
+    def _conclude(self, session: pytest.Session) -> None:
+        run = self._run
+        summaries = {
+            label: {
+                mode: summarise_mode(plan, mode, self._results(label).values())
+                for mode in plan.modes
+            }
+            for label, plan in run.plans.items()
+        }
+        anything_ran = any(self._collector.results.values())
+        gates = self._decide(summaries) if anything_ran else ()
+        finished_at = datetime.now(UTC)
+        for label, plan in run.plans.items():
+            own = tuple(
+                gate
+                for gate in gates
+                if (gate.benchmark, gate.recipe) == (plan.benchmark.name, plan.recipe_name)
+            )
+            report = self._report(label, plan, own, finished_at, summaries[label])
+            self.reports.append(report)
+            run.config.hook.pytest_heta_report(config=run.config, report=report)
+        # Gates are tests too, as the terminal's percentage should know.
+        session.testscollected += len(gates)
+        self._emit(gates, summaries)
+
+    def _decide(
+        self, summaries: dict[str, dict[str, ModeSummary]]
+    ) -> tuple[GateResult, ...]:
+        if not self._gates:
+            return ()
+        run = self._run
+        if self._interrupted is not None:
+            decided = decide_gates(
+                self._gates, summaries, subset="skip", complete=self._completeness()
+            )
+            return tuple(
+                gate.model_copy(
+                    update={"status": "skipped", "reason": "the run was interrupted"}
+                )
+                for gate in decided
+            )
+        return decide_gates(
+            self._gates,
+            summaries,
+            subset=run.options.gate_subset,
+            complete=self._completeness(),
+        )
+
+    def _completeness(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Return how many samples ran and were planned, by plan label and mode."""
+        counts = {}
+        for label, plan in self._run.plans.items():
+            for mode in plan.modes:
+                ran = sum(1 for sample in self._results(label) if sample.mode == mode)
+                counts[label, mode] = (ran, plan.samples_per_mode)
+        return counts
+
+    def _emit(
+        self, gates: Sequence[GateResult], summaries: dict[str, dict[str, ModeSummary]]
+    ) -> None:
+        run = self._run
+        for gate in gates:
+            plan = self._plan_of(gate)
+            emit_gate(run.config, plan, gate, required=run.options.require_gates)
+        if self._interrupted is not None:
+            return
+        for label, plan in run.plans.items():
+            if fail_on_of(run, plan) == "gate":
+                for mode, summary in summaries[label].items():
+                    emit_errors(run.config, plan, mode, summary, gates)
+
+    def _plan_of(self, gate: GateResult) -> BenchmarkPlan:
+        """Return the plan of a gate; of one that is not planned, the first."""
+        plans = list(self._run.plans.values())
+        for plan in plans:
+            if (gate.benchmark, gate.recipe) == (plan.benchmark.name, plan.recipe_name):
+                return plan
+        return plans[0]
+
+    # -- reports --------------------------------------------------------------
+
+    def _results(self, label: str) -> dict[Sample, EvaluationCaseResult]:
+        return self._collector.results.get(label, {})
+
+    def _report(
+        self,
+        label: str,
+        plan: BenchmarkPlan,
+        gates: tuple[GateResult, ...],
+        finished_at: datetime,
+        summaries: Mapping[str, ModeSummary],
+    ) -> EvaluationReport:
+        run = self._run
+        results = self._results(label)
+        builds = self._collector.builds.get(label, {})
+        ordered = tuple(builds[unit.unit_id] for unit in plan.units if unit.unit_id in builds)
+        dataset = self._collector.datasets.get(label)
+        planned = plan.samples_per_mode * len(plan.modes)
+        metadata: dict[str, Any] = {
+            "label": label,
+            "suite": plan.suite_id,
+            "complete": len(results) == planned,
+            "interrupted": self._interrupted,
+            "planned_samples": planned,
+            "selected_samples": sum(1 for known, _ in run.selected.values() if known == label),
+            "dataset_cases": plan.case_count,
+            "planned_cases": len(plan.cases),
+            "warnings": [*plan.warnings, *(dataset.warnings if dataset else ())],
+            "dangling_ids": dataset.dangling if dataset else [],
+            "dataset_documents": dataset.document_count if dataset else None,
+        }
+        return build_report(
+            plan,
+            results,
+            unit_builds=ordered,
+            gates=gates,
+            started_at=run.started_at,
+            finished_at=finished_at,
+            snapshot=config_snapshot(
+                plan,
+                dataset_digest=dataset.digest if dataset else None,
+                repository=run.config.rootpath,
+                warmup=run.options.warmup,
+            ),
+            metadata=metadata,
+            summaries=summaries,
+        )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(
+        self, session: pytest.Session, exitstatus: int | pytest.ExitCode
+    ) -> None:
+        """Write the report files, and the aggregates into the JUnit file."""
+        config = session.config
+        if config.option.collectonly or exitstatus == pytest.ExitCode.USAGE_ERROR:
+            return
+        for name, value in suite_properties(self.reports):
+            _add_junit_property(config, name, value)
+        about = {
+            "pytest_heta_version": version("pytest-heta"),
+            "started_at": self._run.started_at.isoformat(),
+            "finished_at": datetime.now(UTC).isoformat(),
+            "complete": bool(self.reports)
+            and all(report.metadata["complete"] for report in self.reports),
+            "interrupted": self._interrupted,
+            "arguments": list(config.invocation_params.args),
+        }
+        for _, path in self._targets:
+            write_reports(path, about, self.reports)
+            self.written.append(path)
+
+
+def _add_junit_property(config: pytest.Config, name: str, value: str) -> None:
+    """Add a property of the suite to the JUnit file, if there is one.
+
+    ``record_testsuite_property`` does nothing on the controller of a
+    distributed run, so the one private name of pytest is used here.
+    """
+    try:
+        from _pytest.junitxml import xml_key  # noqa: PLC0415
+    except ImportError:  # pragma: no cover - every supported pytest has it
+        return
+    xml = config.stash.get(xml_key, None)
+    if xml is not None:
+        xml.add_global_property(name, value)

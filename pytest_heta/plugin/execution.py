@@ -1,0 +1,217 @@
+"""What a test item does: ask one case, score the response, say what came of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from pytest_heta.core.plan import BenchmarkPlan, FailOn, Sample
+from pytest_heta.core.query import QueryOutcome, query_case
+from pytest_heta.core.result import case_result
+from pytest_heta.core.score import exempt_score, failed_score, score_case
+from pytest_heta.models import (
+    BenchmarkCase,
+    EvaluationCaseResult,
+    EvaluationError,
+    EvaluationScore,
+    QueryResponse,
+    UnitBuild,
+)
+from pytest_heta.plugin.state import PlanEntry, Run
+from pytest_heta.reports import case_details, case_properties
+
+__all__ = [
+    "DATASET",
+    "DETAILS",
+    "PAYLOAD",
+    "RESULT",
+    "UNIT_BUILD",
+    "CaseItem",
+    "fail_on_of",
+    "failed_result",
+    "failure_message",
+    "note_result",
+    "show_details",
+]
+
+PAYLOAD: Final = pytest.StashKey[str]()
+"""The result of an item, as the one JSON string that travels to the controller."""
+
+UNIT_BUILD: Final = pytest.StashKey[UnitBuild]()
+"""How a unit's knowledge base was built, until the first report takes it along."""
+
+DATASET: Final = pytest.StashKey[dict[str, Any]]()
+"""What staging the documents found out, beside a unit's build."""
+
+RESULT: Final = pytest.StashKey[EvaluationCaseResult]()
+"""The result of an item, for the outcome of its report."""
+
+DETAILS: Final = pytest.StashKey[list[str]]()
+"""Lines of ``--heta-show`` for an item."""
+
+_DETAILS_WIDTH: Final = 100
+
+
+class CaseItem:
+    """One case as a test item asks it.
+
+    Attributes:
+        case: The case with its expectations.
+        mode: The query mode.
+        sample: Identity of the question.
+    """
+
+    def __init__(self, run: Run, item: pytest.Item, entry: PlanEntry, sample: Sample) -> None:
+        self._run = run
+        self._item = item
+        self._entry = entry
+        self.sample = sample
+        self.mode = sample.mode
+        self.case: BenchmarkCase = entry.loaded.cases[sample.case]
+
+    def run(self, knowledge_base: Any) -> None:
+        """Ask the knowledge base, score the response and fail the item if it has to.
+
+        Raises:
+            pytest.fail.Exception: if ``fail_on`` says so.
+        """
+        result, response = self._run.wait_for(self._ask_and_score(knowledge_base))
+        note_result(self._item, self._entry.plan, self.sample, result)
+        show_details(self._run, self._item, self._entry.plan, self.case, result, response)
+        message = failure_message(result, fail_on_of(self._run, self._entry.plan))
+        if message is not None:
+            pytest.fail(message, pytrace=False)
+
+    async def _ask_and_score(
+        self, knowledge_base: Any
+    ) -> tuple[EvaluationCaseResult, QueryResponse | None]:
+        """Return the record of the sample, and the response before it was trimmed."""
+        plan = self._entry.plan
+        pair = (self.sample.unit, self.mode)
+        cold = pair not in self._entry.asked
+        if cold:
+            self._entry.asked.add(pair)
+            cold = not await self._warm_up(knowledge_base)
+        outcome = await self._ask(knowledge_base, self.case.query)
+        scores = await score_case(
+            self._entry.evaluators,
+            case=self.case,
+            response=outcome.response,
+            error=outcome.error,
+            top_k=plan.top_k,
+            metrics=plan.metrics,
+        )
+        result = case_result(
+            self.sample,
+            plan.cases[self.sample.case],
+            outcome,
+            scores,
+            level=self._run.options.responses,
+            cold=cold,
+            metadata={"node_id": self._item.nodeid},
+        )
+        return result, outcome.response
+
+    async def _warm_up(self, knowledge_base: Any) -> bool:
+        """Ask the unit's first cases without recording them; whether any was asked."""
+        count = self._run.options.warmup
+        unit = next(u for u in self._entry.plan.units if u.unit_id == self.sample.unit)
+        for case_id in unit.case_ids[:count]:
+            await self._ask(knowledge_base, self._entry.loaded.cases[case_id].query)
+        return count > 0
+
+    async def _ask(self, knowledge_base: Any, query: str) -> QueryOutcome:
+        plan = self._entry.plan
+        return await query_case(
+            knowledge_base, query=query, mode=self.mode, top_k=plan.top_k, options=plan.options
+        )
+
+
+def failed_result(
+    plan: BenchmarkPlan, sample: Sample, node_id: str, error: EvaluationError
+) -> EvaluationCaseResult:
+    """Return the result of a sample that never came to its query."""
+    case = plan.cases[sample.case]
+    scores: list[EvaluationScore] = []
+    for metric in plan.metrics:
+        exempt = case.exempt.get(metric.name)
+        if exempt is None and metric.k is not None and metric.k > plan.top_k:
+            exempt = "depth"
+        scores.append(
+            failed_score(metric.name, error)
+            if exempt is None
+            else exempt_score(metric.name, exempt)
+        )
+    return case_result(
+        sample, case, QueryOutcome(error=error), scores, metadata={"node_id": node_id}
+    )
+
+
+def note_result(
+    item: pytest.Item, plan: BenchmarkPlan, sample: Sample, result: EvaluationCaseResult
+) -> None:
+    """Leave a result with its item, for the reports of its phases."""
+    payload = {
+        "label": plan.label,
+        "sample": list(sample),
+        "result": result.model_dump(mode="json"),
+    }
+    item.stash[RESULT] = result
+    item.stash[PAYLOAD] = json.dumps(payload, ensure_ascii=True, allow_nan=False)
+    item.user_properties.extend(case_properties(result))
+
+
+def show_details(
+    run: Run,
+    item: pytest.Item,
+    plan: BenchmarkPlan,
+    case: BenchmarkCase,
+    result: EvaluationCaseResult,
+    response: QueryResponse | None,
+) -> None:
+    """Leave the lines of ``--heta-show`` with an item, if its case is to be shown."""
+    show = run.options.show
+    if show in {"all", case.case_id} or (show == "misses" and is_miss(result, plan)):
+        shown = result.model_copy(update={"response": response})
+        item.stash[DETAILS] = case_details(shown, case.expected, _DETAILS_WIDTH)
+
+
+def is_miss(result: EvaluationCaseResult, plan: BenchmarkPlan) -> bool:
+    """Whether a case failed, did not pass, or has a score that could not be worse."""
+    if result.error is not None:
+        return True
+    worst = {metric.name: metric.worst for metric in plan.metrics}
+    return any(
+        score.passed is False
+        or score.status == "errored"
+        or (isinstance(score.value, float | bool) and score.value == worst.get(score.name))
+        for score in result.scores
+    )
+
+
+def fail_on_of(run: Run, plan: BenchmarkPlan) -> FailOn:
+    """Return what fails an item: the option, else the suite, else errors."""
+    return run.options.fail_on or plan.fail_on or "error"
+
+
+def failure_message(result: EvaluationCaseResult, fail_on: FailOn) -> str | None:
+    """Return why an item fails, None if it passes."""
+    if result.error is not None:
+        return f"{result.error.error_type}: {result.error.message}"
+    errored = [score for score in result.scores if score.status == "errored"]
+    if errored:
+        return "; ".join(_error_of(score) for score in errored)
+    if fail_on == "miss":
+        missed = [score for score in result.scores if score.passed is False]
+        if missed:
+            return "missed: " + ", ".join(f"{score.name} = {score.value}" for score in missed)
+    return None
+
+
+def _error_of(score: EvaluationScore) -> str:
+    error = score.metadata.get("error")
+    if isinstance(error, dict):
+        return f"scoring {score.name}: {error.get('type')}: {error.get('message', '')}"
+    return f"scoring {score.name}: {error or 'no value'}"

@@ -1,0 +1,154 @@
+"""The fixtures of a run unit; users override them by name in a conftest file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_heta.core._plain import portable_name
+from pytest_heta.core.build import (
+    build_knowledge_base,
+    close_knowledge_base,
+    failed_build,
+    knowledge_base_name,
+)
+from pytest_heta.errors import BuildError, HetaError
+from pytest_heta.models import BenchmarkManifest, UnitBuild
+from pytest_heta.plugin.collect import UnitNode
+from pytest_heta.plugin.execution import DATASET, UNIT_BUILD, CaseItem
+from pytest_heta.plugin.state import Run, run_of
+from pytest_heta.protocols import ObjectStore
+
+__all__ = ["RunUnit", "heta_case", "heta_kb", "heta_recipe", "heta_unit"]
+
+
+class RunUnit:
+    """The run unit that a knowledge base is built for.
+
+    Attributes:
+        benchmark: Manifest of the benchmark.
+        unit_id: Id of the unit.
+        document_ids: Ids of its documents; empty means all of the benchmark.
+        case_ids: Ids of the cases that will be asked.
+        metadata: What the adapter says of the unit.
+        workspace: A folder of its own, removed after the unit.
+    """
+
+    def __init__(self, run: Run, node: UnitNode) -> None:
+        self._run = run
+        self._node = node
+        self._opened: list[Any] = []
+        self.benchmark: BenchmarkManifest = node.entry.plan.benchmark
+        self.unit_id = node.unit.unit_id
+        self.document_ids = node.unit.document_ids
+        self.case_ids = node.unit.case_ids
+        self.metadata = node.unit.metadata
+        self.workspace: Path = run.directory / "units" / portable_name(node.nodeid)
+
+    @property
+    def source_keys(self) -> tuple[str, ...]:
+        """Raw keys of the unit's documents, in the benchmark's order."""
+        return self._run.staged(self._node.entry).keys(self.document_ids)
+
+    @property
+    def objects(self) -> ObjectStore:
+        """The object store, which holds the unit's documents and no others."""
+        return self._run.staged(self._node.entry).store(self.source_keys)
+
+    def build(self, recipe: Any) -> Any:
+        """Build a knowledge base with a recipe; it is closed after the unit.
+
+        Asynchronous recipes run on the plugin's own event loop, where the
+        knowledge base is also asked and closed.
+
+        Raises:
+            BuildError: if the documents cannot be staged or the recipe fails.
+        """
+        keys: tuple[str, ...] = ()
+        try:
+            keys = self.source_keys
+            built = self._run.wait_for(
+                build_knowledge_base(
+                    recipe,
+                    name=knowledge_base_name(
+                        self.benchmark.name, self.unit_id, self._node.entry.plan.recipe_name
+                    ),
+                    unit_id=self.unit_id,
+                    objects=self.objects,
+                    source_keys=keys,
+                    workspace=self.workspace,
+                )
+            )
+        except HetaError as error:
+            self._note(failed_build(self.unit_id, error, len(keys)))
+            raise
+        self._opened.append(built.knowledge_base)
+        self._note(built.build)
+        return built.knowledge_base
+
+    def _note(self, build: UnitBuild) -> None:
+        """Leave the build with the unit's node, for the next report."""
+        if self._run.is_worker:
+            metadata = {**build.metadata, "worker": self._run.worker_id}
+            build = build.model_copy(update={"metadata": metadata})
+        self._node.stash[UNIT_BUILD] = build
+        facts = self._run.dataset_facts(self._node.entry)
+        if facts is not None:
+            self._node.stash[DATASET] = facts
+
+    def close(self) -> None:
+        """Close what was built, and remove the workspace."""
+        try:
+            while self._opened:
+                self._run.wait_for(close_knowledge_base(self._opened.pop()))
+        finally:
+            shutil.rmtree(self.workspace, ignore_errors=True)
+
+
+def _unit_node(request: pytest.FixtureRequest) -> UnitNode:
+    node = request.node
+    unit = node if isinstance(node, UnitNode) else node.getparent(UnitNode)
+    if unit is None:
+        raise BuildError(
+            f"fixture {request.fixturename!r} is only there for benchmark cases",
+            where=request.node.nodeid,
+            hint="use it in fixtures that override heta_kb, not in ordinary tests",
+        )
+    return unit
+
+
+@pytest.fixture(scope="class")
+def heta_recipe(request: pytest.FixtureRequest) -> Any:
+    """The knowledge recipe of the current benchmark."""
+    return _unit_node(request).entry.recipe
+
+
+@pytest.fixture(scope="class")
+def heta_unit(request: pytest.FixtureRequest) -> Iterator[RunUnit]:
+    """The current run unit: its documents, and ``build(recipe)``."""
+    unit = RunUnit(run_of(request.config), _unit_node(request))
+    yield unit
+    unit.close()
+
+
+@pytest.fixture(scope="class")
+def heta_kb(heta_unit: RunUnit, heta_recipe: Any) -> Any:
+    """The knowledge base of the current run unit, built once.
+
+    Override it to ask something else, for example a deployed system::
+
+        @pytest.fixture(scope="class")
+        def heta_kb(heta_unit):
+            return heta_unit.build(MyRecipe(chunk_size=heta_unit.metadata["chunk_size"]))
+    """
+    return heta_unit.build(heta_recipe)
+
+
+@pytest.fixture
+def heta_case(request: pytest.FixtureRequest) -> CaseItem:
+    """The current case: ``case``, ``mode``, and ``run(knowledge_base)``."""
+    return CaseItem(run_of(request.config), request.node, _unit_node(request).entry, request.param)

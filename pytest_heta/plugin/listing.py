@@ -1,0 +1,99 @@
+"""``--heta-list``: what there is to run, and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_heta.api import as_suite, available_recipes
+from pytest_heta.benchmarks import benchmark_from_folder
+from pytest_heta.core.plan import Suite, recipe_modes
+from pytest_heta.errors import HetaError
+from pytest_heta.evaluators import evaluator_names
+from pytest_heta.plugin import is_suite_file
+from pytest_heta.plugin.state import Run
+
+__all__ = ["ListingPlugin"]
+
+
+class ListingModule(pytest.Module):
+    """A suite file that is read for its benchmarks only."""
+
+    found: dict[str, Suite]
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Note the benchmarks; yield nothing."""
+        for value in list(vars(self.obj).values()):
+            suite = as_suite(value)
+            if suite is not None:
+                self.found.setdefault(_name(suite), suite)
+        yield from ()
+
+
+class ListingPlugin:
+    """Reads suite files to list their benchmarks; no item is collected."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._found: dict[str, dict[str, Suite]] = {}
+
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> ListingModule | None:
+        """Take in suite files, and dataset folders named on the command line."""
+        where = str(file_path)
+        if is_suite_file(file_path):
+            module: ListingModule = ListingModule.from_parent(parent, path=file_path)
+            module.found = self._found.setdefault(module.nodeid, {})
+            return module
+        if parent.session.isinitpath(file_path.parent):
+            folder = str(file_path.parent)
+            try:
+                benchmark = benchmark_from_folder(file_path.parent)
+            except HetaError as error:
+                raise pytest.UsageError(str(error)) from error
+            if benchmark is not None and folder not in self._found:
+                where = folder
+                self._found[where] = {benchmark.manifest.name: Suite(benchmark)}
+        return None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Run nothing."""
+        items.clear()
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Listing is a success though no test ran."""
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            session.exitstatus = pytest.ExitCode.OK
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the lists."""
+        terminalreporter.section("heta list")
+        for line in self._lines():
+            terminalreporter.write_line(line)
+
+    def _lines(self) -> Iterator[str]:
+        yield "recipes (--heta-recipe):"
+        for name, value in sorted(available_recipes().items()):
+            yield f"  {name}  ({value})"
+        for recipe in self._run.recipes:
+            modes = recipe_modes(recipe)
+            yield f"modes of {recipe.name} (--heta-mode):"
+            yield f"  {', '.join(modes) or 'known only once a knowledge base is built'}"
+        yield "measures (in suites and gates):"
+        yield f"  {', '.join(evaluator_names())}"
+        yield "benchmarks:"
+        for where, suites in sorted(self._found.items()):
+            for name, suite in suites.items():
+                yield f"  {name}  ({where})"
+                for gate in suite.gates:
+                    yield f"    gate {gate}"
+        if not any(self._found.values()):
+            yield "  none in the given paths"
+
+
+def _name(suite: Suite) -> str:
+    return suite.name or str(suite.benchmark.manifest.name)

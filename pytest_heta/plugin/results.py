@@ -1,0 +1,177 @@
+"""How results travel: from an item to its report, and from reports to the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pytest_heta.core._plain import exception_text
+from pytest_heta.core.plan import BenchmarkPlan, Sample
+from pytest_heta.errors import BuildError, HetaError, one_line
+from pytest_heta.models import EvaluationCaseResult, EvaluationError, UnitBuild
+from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
+from pytest_heta.plugin.execution import (
+    DETAILS,
+    PAYLOAD,
+    RESULT,
+    DATASET,
+    UNIT_BUILD,
+    fail_on_of,
+    failed_result,
+    note_result,
+    show_details,
+)
+from pytest_heta.plugin.state import Run
+
+__all__ = ["ReportPlugin", "ResultCollector"]
+
+
+class ReportPlugin:
+    """Puts results on test reports, in the process that runs the items."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Attach the unit's build to a setup report and the result to a call report."""
+        report = yield
+        unit = unit_node_of(item)
+        if unit is None:
+            return report
+        if call.when == "setup":
+            self._take_build_along(unit, report)
+        if call.when in {"setup", "call"}:
+            self._take_result_along(item, unit, call, report)
+        return report
+
+    def _take_build_along(self, unit: UnitNode, report: pytest.TestReport) -> None:
+        build = unit.stash.get(UNIT_BUILD, None)
+        if build is not None:
+            del unit.stash[UNIT_BUILD]
+            report.heta_build = json.dumps(  # type: ignore[attr-defined]
+                {
+                    "label": unit.entry.plan.label,
+                    "build": build.model_dump(mode="json"),
+                    "dataset": unit.stash.get(DATASET, None),
+                }
+            )
+
+    def _take_result_along(
+        self,
+        item: pytest.Item,
+        unit: UnitNode,
+        call: pytest.CallInfo[None],
+        report: pytest.TestReport,
+    ) -> None:
+        plan = unit.entry.plan
+        if call.excinfo is not None and report.failed:
+            error = call.excinfo.value
+            if PAYLOAD not in item.stash:
+                self._note_failure(item, unit, str(call.when), error)
+            if isinstance(error, HetaError) and self._run.config.get_verbosity() < 2:  # noqa: PLR2004
+                report.longrepr = str(error)
+        if PAYLOAD in item.stash:
+            report.heta_result = item.stash[PAYLOAD]  # type: ignore[attr-defined]
+            del item.stash[PAYLOAD]
+            if DETAILS in item.stash:
+                report.heta_details = item.stash[DETAILS]  # type: ignore[attr-defined]
+                del item.stash[DETAILS]
+            result = item.stash[RESULT]
+            if result.latency_ms is not None:
+                report.duration = result.latency_ms / 1000
+            if report.failed and fail_on_of(self._run, plan) == "gate":
+                report.outcome = "skipped"
+                report.wasxfail = f"reason: {one_line(report.longreprtext)}"  # type: ignore[attr-defined]
+
+    def _note_failure(
+        self, item: pytest.Item, unit: UnitNode, when: str, error: BaseException
+    ) -> None:
+        """Record the failure of an item that never came to its result."""
+        plan = unit.entry.plan
+        sample = sample_of(item)
+        kind = "build" if isinstance(error, BuildError) or when == "setup" else "call"
+        failure = EvaluationError(
+            message=str(error) if isinstance(error, HetaError) else exception_text(error),
+            error_type=kind,
+            metadata={"exception": type(error).__name__},
+        )
+        result = failed_result(plan, sample, item.nodeid, failure)
+        note_result(item, plan, sample, result)
+        show_details(self._run, item, plan, unit.entry.loaded.cases[sample.case], result, None)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFacts:
+    """What staging the documents of a benchmark found out."""
+
+    digest: str
+    document_count: int
+    warnings: list[str]
+    dangling: list[str]
+
+
+class ResultCollector:
+    """Gathers results and builds, in the process that writes the report.
+
+    Attributes:
+        results: Result of each sample, by plan label.
+        builds: Build of each unit, by plan label and unit id.
+        datasets: What staging found out, by plan label.
+        details: Lines to show after the run, by node id.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.results: dict[str, dict[Sample, EvaluationCaseResult]] = {}
+        self.builds: dict[str, dict[str, UnitBuild]] = {}
+        self.datasets: dict[str, DatasetFacts] = {}
+        self.details: dict[str, list[str]] = {}
+        self.crashed: set[Sample] = set()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take what a report carries."""
+        build = getattr(report, "heta_build", None)
+        if build is not None:
+            data = json.loads(build)
+            unit_build = UnitBuild.model_validate(data["build"])
+            self.builds.setdefault(data["label"], {})[unit_build.unit_id] = unit_build
+            if data["dataset"] is not None:
+                self.datasets[data["label"]] = DatasetFacts(**data["dataset"])
+        payload = getattr(report, "heta_result", None)
+        if payload is not None:
+            self._take_result(report, json.loads(payload))
+        elif report.when not in {"setup", "call", "teardown"}:
+            self._take_crash(report)
+
+    def _take_result(self, report: pytest.TestReport, data: dict[str, Any]) -> None:
+        sample = Sample(*data["sample"])
+        result = EvaluationCaseResult.model_validate(data["result"])
+        self._keep(data["label"], sample, result)
+        details = getattr(report, "heta_details", None)
+        if details is not None:
+            self.details[report.nodeid] = details
+
+    def _take_crash(self, report: pytest.TestReport) -> None:
+        """Record the sample that a worker was asking when it died."""
+        selected = self._run.selected.get(report.nodeid)
+        if selected is None:
+            return
+        label, sample = selected
+        plan: BenchmarkPlan = self._run.plans[label]
+        error = EvaluationError(
+            message=one_line(report.longreprtext) or "the worker crashed", error_type="crash"
+        )
+        self.crashed.add(sample)
+        self._keep(label, sample, failed_result(plan, sample, report.nodeid, error))
+
+    def _keep(self, label: str, sample: Sample, result: EvaluationCaseResult) -> None:
+        self.results.setdefault(label, {})[sample] = result
+        self._run.config.hook.pytest_heta_case_completed(config=self._run.config, result=result)

@@ -1,0 +1,231 @@
+"""The state of a session that uses the plugin, held in the config's stash."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pytest
+
+from pytest_heta.core._loop import LoopThread
+from pytest_heta.core.gates import Gate, gated_measures, parse_gate
+from pytest_heta.core.plan import (
+    BenchmarkPlan,
+    LoadedBenchmark,
+    PlanSettings,
+    Sample,
+    Suite,
+    load_benchmark,
+    plan_benchmark,
+)
+from pytest_heta.core.staging import StagedDocuments, stage_documents
+from pytest_heta.errors import HetaError, PlanInvalidError
+from pytest_heta.models import BenchmarkWorkspace, EvaluationReport
+from pytest_heta.plugin.options import RunOptions
+from pytest_heta.protocols import BenchmarkEvaluatorProtocol
+
+__all__ = ["RUN", "PlanEntry", "Run", "run_of"]
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class PlanEntry:
+    """A plan with what is needed to carry it out in this process."""
+
+    plan: BenchmarkPlan
+    loaded: LoadedBenchmark
+    evaluators: tuple[BenchmarkEvaluatorProtocol, ...]
+    recipe: Any
+    asked: set[tuple[str, str]] = field(default_factory=set)
+    """Pairs of unit and mode that were asked in this process: the next is warm."""
+
+
+class Run:
+    """One session of the plugin, in one process.
+
+    Attributes:
+        config: pytest's config.
+        options: The checked options.
+        recipes: The recipes, in order.
+        gates: Gates of the command line and the ini file.
+        entries: What is planned, by plan label, in collection order. The
+            controller of a distributed run has plans only.
+        selected: Samples of the selected items by node id.
+        baseline: Reports to show differences to, by report key.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        options: RunOptions,
+        recipes: tuple[Any, ...],
+        gates: tuple[Gate, ...],
+        baseline: Mapping[str, EvaluationReport],
+    ) -> None:
+        self.config = config
+        self.options = options
+        self.recipes = recipes
+        self.gates = gates
+        self.baseline = baseline
+        self.started_at = datetime.now(UTC)
+        self.entries: dict[str, PlanEntry] = {}
+        self.plans: dict[str, BenchmarkPlan] = {}
+        self.selected: dict[str, tuple[str, Sample]] = {}
+        self._loop: LoopThread | None = None
+        self._directory: Path | None = None
+        self._owns_directory = False
+        self._loaded: dict[int, tuple[Suite, LoadedBenchmark | HetaError]] = {}
+        self._staged: dict[str, StagedDocuments | HetaError] = {}
+
+    # -- folders and the event loop -------------------------------------------
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether this process is a worker of pytest-xdist."""
+        return hasattr(self.config, "workerinput")
+
+    @property
+    def worker_id(self) -> str:
+        """Name of this worker; empty in the controller."""
+        return str(getattr(self.config, "workerinput", {}).get("workerid", ""))
+
+    @property
+    def directory(self) -> Path:
+        """Folder of the run, shared by all its processes, removed at its end."""
+        if self._directory is None:
+            if self.is_worker:
+                self._directory = Path(self.config.workerinput["heta_directory"])
+            else:
+                self._directory = Path(tempfile.mkdtemp(prefix="pytest-heta-"))
+                self._owns_directory = True
+        return self._directory
+
+    @property
+    def workspace(self) -> BenchmarkWorkspace:
+        """Folders for benchmark adapters."""
+        cache = self.directory / "cache"
+        cache.mkdir(exist_ok=True)
+        return BenchmarkWorkspace(
+            root_dir=self.config.rootpath, cache_dir=cache, output_dir=self.directory
+        )
+
+    def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Carry out a step of the core, on the plugin's own event loop where it needs one."""
+        if self._loop is None:
+            self._loop = LoopThread()
+        return self._loop.drive(coroutine)
+
+    def close(self) -> None:
+        """Stop the event loop and remove the run's folder."""
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+        if self._owns_directory and self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = None
+
+    # -- plans ----------------------------------------------------------------
+
+    def plan_suite(self, suite: Suite, suite_id: str, recipe: Any) -> PlanEntry:
+        """Return the plan of a suite for one recipe, making it when asked first.
+
+        Raises:
+            HetaError: if the benchmark's data or the suite is wrong.
+        """
+        loaded = self._load(suite)
+        gates = [*self.gates, *(parse_gate(text, "suite") for text in suite.gates)]
+        plan, evaluators = plan_benchmark(
+            loaded,
+            recipe,
+            self.plan_settings,
+            suite_id=suite_id,
+            several_recipes=len(self.recipes) > 1,
+            gated_measures=gated_measures(gates, loaded.manifest.name, recipe.name),
+        )
+        known = self.plans.get(plan.label)
+        if known is not None and self.entries[plan.label].loaded is not loaded:
+            raise PlanInvalidError(
+                f"benchmark {plan.label!r} is declared in {known.suite_id} and in {suite_id}",
+                hint="give one of them another name: suite(…, name=…)",
+            )
+        entry = PlanEntry(plan=plan, loaded=loaded, evaluators=evaluators, recipe=recipe)
+        self.entries[plan.label] = entry
+        self.plans[plan.label] = plan
+        return entry
+
+    @property
+    def plan_settings(self) -> PlanSettings:
+        """What the options change about every plan."""
+        options = self.options
+        return PlanSettings(
+            modes=options.modes,
+            top_k=options.top_k,
+            options=dict(options.query_options),
+            limit=options.limit,
+            sample=options.sample,
+            seed=options.seed,
+        )
+
+    def _load(self, suite: Suite) -> LoadedBenchmark:
+        known = self._loaded.get(id(suite.benchmark))
+        if known is None or known[0] != suite:
+            try:
+                loaded: LoadedBenchmark | HetaError = self.wait_for(
+                    load_benchmark(suite, self.workspace)
+                )
+            except HetaError as error:
+                loaded = error
+            known = (suite, loaded)
+            self._loaded[id(suite.benchmark)] = known
+        if isinstance(known[1], HetaError):
+            raise known[1]
+        return known[1]
+
+    def staged(self, entry: PlanEntry) -> StagedDocuments:
+        """Return the staged documents of a benchmark, staging them when asked first.
+
+        Raises:
+            HetaError: if a document cannot be staged; again on every call.
+        """
+        name = entry.plan.benchmark.name
+        known = self._staged.get(name)
+        if known is None:
+            try:
+                known = self.wait_for(
+                    stage_documents(
+                        entry.loaded, self.directory / "stage", strict=self.options.strict
+                    )
+                )
+            except HetaError as error:
+                known = error
+            self._staged[name] = known
+        if isinstance(known, HetaError):
+            raise known
+        return known
+
+
+    def dataset_facts(self, entry: PlanEntry) -> dict[str, Any] | None:
+        """Return what staging found out, None if it failed or was not asked for."""
+        staged = self._staged.get(entry.plan.benchmark.name)
+        if not isinstance(staged, StagedDocuments):
+            return None
+        return {
+            "digest": staged.dataset_digest,
+            "document_count": staged.document_count,
+            "warnings": list(staged.warnings),
+            "dangling": list(staged.dangling),
+        }
+
+
+RUN: Final = pytest.StashKey[Run]()
+
+
+def run_of(config: pytest.Config) -> Run:
+    """Return the state of the session."""
+    return config.stash[RUN]

@@ -1,0 +1,78 @@
+"""What a person reads at the end of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_heta.plugin.conclusion import ConclusionPlugin
+from pytest_heta.plugin.results import ResultCollector
+from pytest_heta.plugin.state import Run
+from pytest_heta.reports import gate_line, summary_table, worst_cases_lines
+
+__all__ = ["TerminalPlugin"]
+
+
+class TerminalPlugin:
+    """Prints recipe, tables, gates, worst cases and where the report is."""
+
+    def __init__(self, run: Run, collector: ResultCollector, conclusion: ConclusionPlugin) -> None:
+        self._run = run
+        self._collector = collector
+        self._conclusion = conclusion
+
+    def pytest_report_header(self) -> str:
+        """Name the recipes."""
+        return f"heta recipes: {', '.join(recipe.name for recipe in self._run.recipes)}"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the results."""
+        reports = self._conclusion.reports
+        if not reports:
+            return
+        write = terminalreporter.write_line
+        width = terminalreporter._tw.fullwidth  # noqa: SLF001 - the width pytest itself uses
+        self._write_details(terminalreporter)
+        terminalreporter.section("heta results")
+        for report in reports:
+            baseline = self._run.baseline.get(report.report_key)
+            for line in summary_table(report, width, baseline=baseline):
+                write(line)
+            for warning in report.metadata["warnings"]:
+                write(f"warning: {warning}", yellow=True)
+            write("")
+        gates = [gate for report in reports for gate in report.gates]
+        if gates:
+            terminalreporter.section("heta gates")
+            for gate in gates:
+                colour = {"passed": "green", "skipped": "yellow"}.get(gate.status, "red")
+                write(gate_line(gate), **{colour: True})
+        if terminalreporter.verbosity >= 0:
+            for report in reports:
+                lines = worst_cases_lines(report)
+                if lines:
+                    terminalreporter.section(f"heta worst cases: {report.metadata['label']}")
+                    for line in lines:
+                        write(line)
+        for path in self._conclusion.written:
+            write(f"heta report: {_relative(path)}")
+
+    def _write_details(self, terminalreporter: pytest.TerminalReporter) -> None:
+        details = self._collector.details
+        if not details:
+            return
+        order = {node_id: position for position, node_id in enumerate(self._run.selected)}
+        terminalreporter.section("heta cases")
+        for node_id in sorted(details, key=lambda n: order.get(n, len(order))):
+            terminalreporter.write_line(node_id, bold=True)
+            for line in details[node_id]:
+                terminalreporter.write_line(f"  {line}")
+
+
+def _relative(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

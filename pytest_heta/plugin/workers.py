@@ -1,0 +1,86 @@
+"""What the processes of a distributed run tell each other, beside the reports.
+
+The controller of pytest-xdist collects nothing. The first worker that has
+collected writes the plans and the selected samples into the run's folder, and
+the controller reads them there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from filelock import FileLock
+
+from pytest_heta.core.plan import BenchmarkPlan, Sample
+from pytest_heta.plugin.scheduler import UnitScheduling
+from pytest_heta.plugin.state import Run
+
+__all__ = ["ControllerPlugin", "WorkerPlugin"]
+
+_PLANS: Final = "plans.json"
+
+
+class WorkerPlugin:
+    """In a worker: writes the plans down."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    # Before xdist's own hook, which tells the controller that collection is over.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self) -> None:
+        """Write the plans, unless another worker has."""
+        path = self._run.directory / _PLANS
+        with FileLock(path.with_suffix(".lock")):
+            if path.exists():
+                return
+            data = {
+                "plans": [plan.as_json() for plan in self._run.plans.values()],
+                "selected": [
+                    [node_id, label, *sample]
+                    for node_id, (label, sample) in self._run.selected.items()
+                ],
+            }
+            unfinished = path.with_suffix(".unfinished")
+            unfinished.write_text(json.dumps(data), encoding="ascii")
+            unfinished.replace(path)
+
+
+class ControllerPlugin:
+    """In the controller: reads the plans and hands out whole units."""
+
+    def __init__(self, run: Run, when_planned: Callable[[], None]) -> None:
+        self._run = run
+        self._when_planned = when_planned
+        self._planned = False
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker where the run's folder is."""
+        node.workerinput["heta_directory"] = str(self._run.directory)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """Read the plans when the first worker has collected."""
+        if self._planned:
+            return
+        self._planned = True
+        path: Path = self._run.directory / _PLANS
+        data = json.loads(path.read_text(encoding="ascii"))
+        for text in data["plans"]:
+            plan = BenchmarkPlan.from_json(text)
+            self._run.plans[plan.label] = plan
+        for node_id, label, *sample in data["selected"]:
+            self._run.selected[node_id] = (label, Sample(*sample))
+        self._when_planned()
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Take the place of the plain ``-n N`` scheduler."""
+        if config.getoption("dist") != "load":
+            return None
+        return UnitScheduling(config, log, self._run.selected)

@@ -1,0 +1,147 @@
+"""A small world for the plugin's tests: a dataset, a recipe and a suite file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+DOCUMENTS = [
+    {"document_id": "apple", "text": "apple pie with cinnamon"},
+    {"document_id": "bike", "text": "mountain bike repair"},
+    {"document_id": "cloud", "text": "cloud types and rain"},
+    {"document_id": "drum", "text": "drum tuning for beginners"},
+]
+
+CASES = [
+    {"case_id": "pie", "query": "apple pie", "evidence": ["apple"], "labels": {"kind": "food"}},
+    {"case_id": "repair", "query": "bike repair", "evidence": ["bike"], "labels": {"kind": "tech"}},
+    {"case_id": "rain", "query": "rain cloud", "evidence": ["cloud"], "labels": {"kind": "sky"}},
+]
+
+RECIPE = '''
+import json, os, pathlib
+
+
+class KnowledgeBase:
+    available_queries = ("overlap", "backwards")
+
+    def __init__(self, texts):
+        self.texts = texts
+
+    def query(self, text, *, mode, top_k, options=None):
+        words = set(text.split())
+        ranked = sorted(self.texts.items(), key=lambda item: -len(words & set(item[1].split())))
+        if mode == "backwards":
+            ranked.reverse()
+        return {
+            "results": [
+                {"id": key + "#0", "text": body, "score": 1.0, "source": {"source_key": key}}
+                for key, body in ranked[:top_k]
+            ]
+        }
+
+
+class Recipe:
+    name = "toy"
+    available_queries = ("overlap", "backwards")
+
+    def manifest(self):
+        return {"kind": "word overlap"}
+
+    def create(self, *, name, objects, source_keys, workspace):
+        builds = os.environ.get("TOY_BUILDS")
+        if builds:
+            (pathlib.Path(builds) / f"{name}-{os.getpid()}").open("a").write("x")
+        return KnowledgeBase({key: objects.get(key).decode("utf-8") for key in source_keys})
+
+
+recipe = Recipe()
+'''
+
+SUITE = """
+from pathlib import Path
+from pytest_heta import JsonlBenchmark, suite
+
+toys = suite(
+    JsonlBenchmark(Path(__file__).parent / "toys", name="toys"),
+    evaluators=["recall@1", "ndcg@10"],
+    {arguments}
+)
+"""
+
+
+def write_jsonl(path: Path, records: Iterable[Any]) -> None:
+    """Write one JSON object a line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+class World:
+    """A folder with a dataset ``toys``, ``recipe.py`` and ``bench_toys.py``."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.path = pytester.path
+        self.dataset()
+        self.recipe()
+        self.suite()
+
+    def dataset(
+        self,
+        cases: Iterable[Any] = CASES,
+        documents: Iterable[Any] = DOCUMENTS,
+        name: str = "toys",
+    ) -> Path:
+        """Write a JSONL dataset."""
+        folder = self.path / name
+        write_jsonl(folder / "documents.jsonl", documents)
+        write_jsonl(folder / "cases.jsonl", cases)
+        return folder
+
+    def recipe(self, source: str = RECIPE, name: str = "recipe.py") -> None:
+        """Write the recipe's module."""
+        (self.path / name).write_text(dedent(source), encoding="utf-8")
+
+    def suite(self, arguments: str = "", *, extra: str = "", name: str = "bench_toys.py") -> None:
+        """Write the suite file; ``arguments`` go into the call of ``suite``."""
+        text = SUITE.format(arguments=arguments) + dedent(extra)
+        (self.path / name).write_text(text, encoding="utf-8")
+
+    def run(self, *args: str, recipe: str | None = "recipe.py:recipe") -> pytest.RunResult:
+        """Run pytest in this process."""
+        given = [] if recipe is None else [f"--heta-recipe={recipe}"]
+        return self.pytester.runpytest_inprocess(
+            "-p", "no:randomly", "-p", "no:cacheprovider", "-W", "error", *given, *args
+        )
+
+    def report(self, path: str = "report.json") -> dict[str, Any]:
+        """Return the only report of the report file, parsed strictly."""
+        (report,) = self.reports(path)
+        return report
+
+    def reports(self, path: str = "report.json") -> list[dict[str, Any]]:
+        """Return the reports of the report file, parsed strictly."""
+        text = (self.path / path).read_text(encoding="utf-8")
+
+        def refuse(name: str) -> None:
+            raise AssertionError(f"{name} is not JSON")
+
+        reports: list[dict[str, Any]] = json.loads(text, parse_constant=refuse)["reports"]
+        return reports
+
+
+@pytest.fixture
+def world(pytester: pytest.Pytester) -> World:
+    """The small world, in an empty folder."""
+    return World(pytester)
+
+
+@pytest.fixture
+def collected_ids() -> Callable[[pytest.RunResult], list[str]]:
+    """Return the node ids that ``--collect-only -q`` printed."""
+    return lambda result: [line for line in result.outlines if "::" in line]
