@@ -183,14 +183,14 @@ def load_recipe(spec: object, *, base: Path | None = None) -> Any:
     if not isinstance(spec, str):
         return _checked(_made(spec, _kind(spec)), _kind(spec))
     text = spec.strip()
-    folder = base if base is not None else Path.cwd()
     target, colon, attribute = text.rpartition(":")
     if text.endswith(".py") or (not colon and ("/" in text or "\\" in text)):
         raise RecipeNotFoundError(
-            f"recipe {text!r} names a file and no attribute", hint=f"write {text}:NAME"
+            f"recipe {text!r} names a file but nothing in it", hint=f"write {text}:NAME"
         )
     if not colon:
-        return _checked(_made(_from_entry_point(text), text), text)
+        return _checked(_from_entry_point(text), text)
+    folder = base if base is not None else Path.cwd()
     module = (
         _module_from_file(folder / target, text)
         if target.endswith(".py")
@@ -208,34 +208,31 @@ def _from_entry_point(name: str) -> object:
             hint=f"{did_you_mean(name, sorted(points))}; or write package.module:attribute"
             " or path/file.py:attribute",
         )
-    with _built_in_extra(point):
-        try:
-            loaded: object = point.load()
-        except (HetaError, ImportError):
-            raise
-        except Exception as error:
-            raise RecipeInvalidError(
-                f"recipe {name!r} cannot be imported: {exception_text(error)}", where=point.value
-            ) from error
-        # Built-in factories import their optional packages when called.
-        return _made(loaded, name)
-
-
-@contextmanager
-def _built_in_extra(point: EntryPoint) -> Iterator[None]:
-    """Turn a missing package into the command that installs it."""
     try:
-        yield
+        # Built-in factories import their optional packages when they are called.
+        return _made(point.load(), name)
+    except HetaError:
+        raise
     except ImportError as error:
-        if point.module.split(".")[0] == "pytest_heta":
+        if point.module.partition(".")[0] == "pytest_heta" and not _is_ours(error.name):
             raise ExtraMissingError(
-                f"recipe {point.name!r} needs the package {error.name or 'of its extra'!r}",
+                f"recipe {name!r} needs the package {error.name or 'of its extra'!r},"
+                " which is not installed",
                 hint="run: pip install 'pytest-heta[local]'",
             ) from error
-        raise RecipeInvalidError(
-            f"recipe {point.name!r} cannot be imported: {exception_text(error)}",
-            where=point.value,
-        ) from error
+        raise _import_failed(name, error, point.value) from error
+    except Exception as error:
+        raise _import_failed(name, error, point.value) from error
+
+
+def _is_ours(module: str | None) -> bool:
+    return module is not None and module.partition(".")[0] == "pytest_heta"
+
+
+def _import_failed(spec: str, error: Exception, where: str | None = None) -> RecipeInvalidError:
+    return RecipeInvalidError(
+        f"recipe {spec!r} cannot be imported: {exception_text(error)}", where=where
+    )
 
 
 @contextmanager
@@ -251,14 +248,14 @@ def _first_on_path(folder: Path) -> Iterator[None]:
 
 
 def _module_from_file(path: Path, spec: str) -> ModuleType:
-    path = Path(os.path.abspath(path))
     if not path.is_file():
         raise RecipeNotFoundError(f"recipe {spec!r}: there is no file {path}")
-    name = f"heta_recipe_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
+    path = path.resolve()
+    name = f"heta_recipe_{portable_name(str(path)).rpartition('-')[2]}"
+    module = ModuleType(name)
     found = importlib.util.spec_from_file_location(name, path)
-    if found is None or found.loader is None:
-        raise RecipeNotFoundError(f"recipe {spec!r}: {path} is not a Python file")
-    module = importlib.util.module_from_spec(found)
+    if found is not None and found.loader is not None:
+        module = importlib.util.module_from_spec(found)
     # Dataclasses and pickles look their module up by name.
     sys.modules[name] = module
     try:
@@ -266,9 +263,7 @@ def _module_from_file(path: Path, spec: str) -> ModuleType:
             found.loader.exec_module(module)
     except Exception as error:
         sys.modules.pop(name, None)
-        raise RecipeInvalidError(
-            f"recipe {spec!r} cannot be imported: {exception_text(error)}", where=str(path)
-        ) from error
+        raise _import_failed(spec, error, str(path)) from error
     return module
 
 
@@ -278,18 +273,14 @@ def _module_from_name(name: str, folder: Path, spec: str) -> ModuleType:
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or ""
-        if name == missing or name.startswith(f"{missing}."):
-            raise RecipeNotFoundError(
-                f"recipe {spec!r}: there is no module {name!r}",
-                hint="write package.module:attribute or path/file.py:attribute",
-            ) from error
-        raise RecipeInvalidError(
-            f"recipe {spec!r} cannot be imported: {exception_text(error)}"
+        if name != missing and not name.startswith(f"{missing}."):
+            raise _import_failed(spec, error) from error
+        raise RecipeNotFoundError(
+            f"recipe {spec!r}: there is no module {missing!r}",
+            hint="write package.module:attribute or path/file.py:attribute",
         ) from error
     except Exception as error:
-        raise RecipeInvalidError(
-            f"recipe {spec!r} cannot be imported: {exception_text(error)}"
-        ) from error
+        raise _import_failed(spec, error) from error
 
 
 def _attribute(module: ModuleType, attribute: str, spec: str) -> object:

@@ -191,6 +191,18 @@ def test_values_by_hand(text, ranked, grades, value):
     assert compute(text, ranked, grades) == pytest.approx(value, abs=5e-5)
 
 
+@pytest.mark.parametrize("rank", [1, 1023, 1024, 1025, 3000])
+def test_depths_have_no_limit(rank):
+    ranked = [f"x{number}" for number in range(rank - 1)] + ["a"]
+    judged = {f"b{number}": 1 for number in range(2999)} | {"a": 1}
+    for family in measure_families():
+        measure = Measure(family, 3000)
+        assert MeasureSet([measure]).compute(ranked, judged) == pytest.approx(
+            [reference(family, 3000, ranked, judged)], abs=1e-12
+        )
+        assert compute(f"{family}@999999999", ranked, {"a": 1}) > 0.0
+
+
 def test_average_precision_divides_by_all_relevant_documents():
     ranked = [f"d{number}" for number in range(10)]
     grades = {f"d{number}": 1 for number in range(20)}
@@ -231,6 +243,13 @@ def test_every_value_lies_between_0_and_1(ranked, grades, k):
     values = MeasureSet(Measure(family, k) for family in measure_families()).compute(ranked, grades)
     assert all(0.0 <= value <= 1.0 for value in values)
     assert all(type(value) is float for value in values)
+
+
+def test_rounding_makes_no_order_better_than_the_best():
+    grade = 0.9322892857791467
+    grades = {document: grade + (n % 3) * math.ulp(grade) for n, document in enumerate("abcdef")}
+    for ranked in itertools.permutations("abcdef"):
+        assert compute("ndcg@10", ranked, grades) <= 1.0
 
 
 @settings(deadline=None)

@@ -35,9 +35,7 @@ class CallShape:
     ) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Return the arguments of a call with ``text`` and ``keywords``."""
         names = self.names
-        taken = {
-            name: value for name, value in keywords.items() if names is None or name in names
-        }
+        taken = {name: value for name, value in keywords.items() if names is None or name in names}
         if self.text is None:
             return (text,), taken
         taken[self.text] = text

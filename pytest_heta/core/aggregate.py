@@ -227,8 +227,7 @@ def build_report(
         "planned_samples": planned,
         "finished_samples": len(ordered),
         "planned_cases": len(plan.cases),
-        "case_count": plan.case_count,
-        "reduced": plan.reduced,
+        "dataset_cases": plan.case_count,
         "warnings": list(plan.warnings),
     }
     return EvaluationReport(

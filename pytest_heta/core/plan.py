@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final, Literal, NamedTuple
 
+from pytest_heta.core._loop import enter_loop
 from pytest_heta.errors import (
     ConfigurationError,
     DuplicateIdError,
@@ -316,6 +317,7 @@ async def load_benchmark(suite: Suite, workspace: BenchmarkWorkspace) -> LoadedB
             not fit together.
         ConfigurationError: if an evaluator of the suite is wrong.
     """
+    await enter_loop()  # adapters may wait for anything
     benchmark = suite.benchmark
     manifest = BenchmarkManifest.model_validate(benchmark.manifest)
     if suite.name is not None:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 from array import array
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -23,20 +22,18 @@ from typing import Any, BinaryIO, Final, cast
 import fsspec
 from filelock import FileLock, Timeout
 
-from pytest_heta.core._plain import exception_text, plain, portable_name
+from pytest_heta.core._dangling import Dangling, dangling_documents
+from pytest_heta.core._loop import enter_loop
+from pytest_heta.core._plain import canonical_json, exception_text, plain, portable_name
 from pytest_heta.core.plan import LoadedBenchmark
 from pytest_heta.errors import (
     BenchmarkError,
     BuildError,
     DocumentUnavailableError,
     DuplicateIdError,
+    HetaError,
 )
-from pytest_heta.models import (
-    BenchmarkCase,
-    BenchmarkDocument,
-    document_id_from_raw_key,
-    raw_key,
-)
+from pytest_heta.models import BenchmarkDocument, raw_key
 
 __all__ = ["StagedDocuments", "StagedStore", "stage_documents"]
 
@@ -62,9 +59,7 @@ class StagedStore:
 
     def open(self, key: str) -> BinaryIO:
         """Open the content for reading; raises `KeyError` as `get` does."""
-        if key not in self._known:
-            raise KeyError(key)
-        return self._staged.open_object(key)
+        return self._staged.open_object(self._own(key))
 
     def exists(self, key: str) -> bool:
         """Whether the key is there."""
@@ -75,10 +70,17 @@ class StagedStore:
         return (key for key in self._keys if key.startswith(prefix))
 
     def metadata(self, key: str) -> dict[str, Any]:
-        """Return ``document_id``, ``name``, ``media_type`` and the document's metadata."""
+        """Return ``document_id``, ``name``, ``media_type`` and the document's metadata.
+
+        Raises:
+            KeyError: for a key that is not there.
+        """
+        return self._staged.metadata(self._own(key))
+
+    def _own(self, key: str) -> str:
         if key not in self._known:
             raise KeyError(key)
-        return self._staged.metadata(key)
+        return key
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +89,11 @@ class StagedDocuments:
 
     Attributes:
         root: Folder they are in.
-        digest: SHA-256 of ids, names, metadata and contents, in order.
+        digest: SHA-256 of keys, metadata and contents, in the benchmark's order.
         dataset_digest: SHA-256 of the documents, cases and run units.
         document_count: Number of documents.
         size_bytes: Size of their contents.
-        warnings: What is odd about the documents.
+        warnings: What is odd about them.
         dangling: Judged documents that are not in the corpus.
         problems: Why the content of a document cannot be read, by its id.
     """
@@ -121,12 +123,10 @@ class StagedDocuments:
                     hint="add it to the documents, or take it out of the run unit",
                 )
         wanted = frozenset(document_ids)
-        chosen = [key_of for key_of in self._keys.items() if not wanted or key_of[0] in wanted]
-        for document_id, _ in chosen:
-            problem = self.problems.get(document_id)
-            if problem is not None:
+        for document_id, problem in self.problems.items():
+            if not wanted or document_id in wanted:
                 raise BuildError(f"document {document_id!r} cannot be read: {problem}")
-        return tuple(key for _, key in chosen)
+        return tuple(key for name, key in self._keys.items() if not wanted or name in wanted)
 
     def store(self, keys: Sequence[str]) -> StagedStore:
         """Return a store that sees only ``keys``."""
@@ -134,20 +134,15 @@ class StagedDocuments:
 
     def open_object(self, key: str) -> BinaryIO:
         """Open the content behind a key."""
-        path = _object_path(self.root, key)
-        return cast("BinaryIO", _files().open(str(path), "rb"))
+        return cast("BinaryIO", _files().open(str(_object_path(self.root, key)), "rb"))
 
     def metadata(self, key: str) -> dict[str, Any]:
         """Return what is known of the document behind a key."""
         with (self.root / _INDEX).open("rb") as index:
             index.seek(self._offsets[self._rows[key]])
             row = json.loads(index.readline())
-        return {
-            **row["metadata"],
-            "document_id": row["document_id"],
-            "name": row["name"],
-            "media_type": row["media_type"],
-        }
+        own = {name: row[name] for name in ("document_id", "name", "media_type")}
+        return {**row["metadata"], **own}
 
 
 async def stage_documents(
@@ -155,8 +150,11 @@ async def stage_documents(
 ) -> StagedDocuments:
     """Stage the documents of a benchmark, or find them staged.
 
-    Whether a stage is the right one is decided by what the adapter yields:
-    ids, names, metadata, contents held in memory, and size and time of files.
+    Whether a finished stage is the right one is decided by what the adapter
+    yields: ids, names, metadata, contents held in memory, and the size and
+    time of files. A document whose file or address cannot be read, or is
+    empty, is a problem of the run units that need it; one whose data is empty
+    is an empty document.
 
     Args:
         loaded: The benchmark.
@@ -166,24 +164,43 @@ async def stage_documents(
 
     Raises:
         DuplicateIdError: if two documents have the same id.
-        BenchmarkError: if there is no document, or ``strict`` is not met.
+        BenchmarkError: if the adapter fails, there is no document, ``root``
+            cannot be written, or ``strict`` is not met.
     """
-    identity = await _identity(loaded)
-    name = portable_name(f"{loaded.manifest.name}-{loaded.manifest.split}").rpartition("-")[0]
-    folder = root / f"{name}-{identity[:16]}"
-    root.mkdir(parents=True, exist_ok=True)
-    async with _locked(root / f"{folder.name}.lock"):
-        if not (folder / _DONE).is_file():
-            shutil.rmtree(folder, ignore_errors=True)
-            await _write_stage(loaded, folder)
-    return _read_stage(loaded, folder, strict=strict)
+    await enter_loop()
+    where = f"benchmark {loaded.manifest.name}"
+    try:
+        folder = root / _folder_name(loaded, await _identity(loaded))
+        async with _locked(folder):
+            if not (folder / _DONE).is_file():
+                await _write_stage(loaded, folder)
+    except HetaError:
+        raise
+    except Exception as error:
+        raise BenchmarkError(
+            f"the documents cannot be staged: {exception_text(error)}", where=where
+        ) from error
+    staged = _read_stage(loaded, folder)
+    if strict and staged.dangling:
+        raise BenchmarkError(
+            staged.warnings[0],
+            where=where,
+            hint="add them to the documents, or take them out of the judgments",
+        )
+    return staged
+
+
+def _folder_name(loaded: LoadedBenchmark, identity: str) -> str:
+    return portable_name(f"{loaded.manifest.name}-{loaded.manifest.split}", identity)
 
 
 @asynccontextmanager
-async def _locked(path: Path) -> AsyncIterator[None]:
-    # The lock is taken by asking again, not by waiting in the call: that would
-    # stop the loop, and another task on it may be the one that holds the lock.
-    lock = FileLock(path, thread_local=False)
+async def _locked(folder: Path) -> AsyncIterator[None]:
+    """Hold the lock of a folder, which need not be there."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder.with_name(f"{folder.name}.lock"), thread_local=False)
+    # Asked for again and again instead of waited for: waiting would stop the
+    # loop, and the holder may be another task on it.
     while True:
         try:
             lock.acquire(timeout=0)
@@ -201,38 +218,49 @@ async def _locked(path: Path) -> AsyncIterator[None]:
 
 async def _documents(loaded: LoadedBenchmark) -> AsyncIterator[BenchmarkDocument]:
     seen: set[str] = set()
+    where = f"benchmark {loaded.manifest.name}"
     async for raw_document in loaded.suite.benchmark.documents(loaded.prepared):
         document = BenchmarkDocument.model_validate(raw_document)
         if document.document_id in seen:
             raise DuplicateIdError(
                 f"document id {document.document_id!r} stands twice",
-                where=f"benchmark {loaded.manifest.name}",
+                where=where,
                 hint="document ids are unique within a benchmark",
             )
         seen.add(document.document_id)
         yield document
     if not seen:
-        raise BenchmarkError("there are no documents", where=f"benchmark {loaded.manifest.name}")
+        raise BenchmarkError("there are no documents", where=where)
 
 
 async def _identity(loaded: LoadedBenchmark) -> str:
-    """Return a hash of the documents that reads no file."""
-    digest = sha256(_canonical(loaded.manifest.model_dump(mode="json")))
+    """Return a hash of the documents that reads none of their files."""
+    digest = sha256(canonical_json(plain(loaded.manifest)))
     async for document in _documents(loaded):
-        digest.update(_canonical(_row(document, _origin(loaded, document))))
-        if document.data is not None:
-            digest.update(sha256(document.data).digest())
+        digest.update(canonical_json([_row(loaded, document), *_origin(loaded, document)]))
     return digest.hexdigest()
 
 
-def _origin(loaded: LoadedBenchmark, document: BenchmarkDocument) -> list[Any]:
+def _row(loaded: LoadedBenchmark, document: BenchmarkDocument) -> dict[str, Any]:
+    return {
+        "key": raw_key(loaded.manifest, document),
+        "document_id": document.document_id,
+        "name": document.name,
+        "media_type": document.media_type,
+        "metadata": plain(document.metadata),
+    }
+
+
+def _origin(loaded: LoadedBenchmark, document: BenchmarkDocument) -> list[str | int]:
+    if document.data is not None:
+        return [sha256(document.data).hexdigest()]
     if document.path is None:
-        return [document.source_uri]
+        return [str(document.source_uri)]
     path = _absolute(loaded, document.path)
     try:
         status = path.stat()
     except OSError:
-        return [str(path), None]
+        return [str(path)]
     return [str(path), status.st_size, status.st_mtime_ns]
 
 
@@ -240,67 +268,64 @@ def _absolute(loaded: LoadedBenchmark, path: Path) -> Path:
     return path if path.is_absolute() else loaded.prepared.root_dir / path
 
 
-def _canonical(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()
-
-
-def _row(document: BenchmarkDocument, origin: object) -> dict[str, Any]:
-    return {
-        "document_id": document.document_id,
-        "name": document.name,
-        "media_type": document.media_type,
-        "metadata": plain(document.metadata),
-        "origin": origin,
-    }
-
-
 async def _write_stage(loaded: LoadedBenchmark, folder: Path) -> None:
-    folder.mkdir(parents=True)
+    shutil.rmtree(folder, ignore_errors=True)  # what a killed process left
+    folder.mkdir()
     digest = sha256()
-    size = 0
+    total = 0
     problems: dict[str, str] = {}
     with (folder / _INDEX).open("wb") as index:
         async for document in _documents(loaded):
-            key = raw_key(loaded.manifest, document)
-            row = {"key": key, **_row(document, None)}
+            row = _row(loaded, document)
             try:
-                content_digest, content_size = _write_object(loaded, document, folder, key)
-            except (OSError, ValueError, ImportError, DocumentUnavailableError) as error:
-                known = isinstance(error, DocumentUnavailableError)
-                problem = error.message if known else exception_text(error)
-                problems[document.document_id] = problem
-                content_digest, content_size = "", 0
-            row.update(digest=content_digest, size=content_size)
-            size += content_size
-            del row["origin"]
-            line = _canonical(row) + b"\n"
+                content, size = _write_object(loaded, document, folder, row["key"])
+            except DocumentUnavailableError as error:
+                problems[row["document_id"]] = error.message
+                content, size = "", 0
+            total += size
+            line = canonical_json({**row, "digest": content, "size": size}) + b"\n"
             digest.update(line)
             index.write(line)
-    done = {"digest": digest.hexdigest(), "size_bytes": size, "problems": problems}
+    done = {"digest": digest.hexdigest(), "size_bytes": total, "problems": problems}
     partial = folder / f"{_DONE}.part"
-    partial.write_text(json.dumps(done), encoding="utf-8")
+    partial.write_bytes(canonical_json(done))
     partial.replace(folder / _DONE)
 
 
 def _write_object(
     loaded: LoadedBenchmark, document: BenchmarkDocument, folder: Path, key: str
 ) -> tuple[str, int]:
-    """Write the content of a document; return its SHA-256 and size."""
+    """Write the content of a document; return its SHA-256 and size.
+
+    Raises:
+        DocumentUnavailableError: if the content cannot be read.
+    """
     path = _object_path(folder, key)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if document.data is not None:
-        _files().pipe_file(str(path), document.data)
-        return sha256(document.data).hexdigest(), len(document.data)
     digest = sha256()
     size = 0
-    with _open_origin(loaded, document) as source, _files().open(str(path), "wb") as target:
-        while block := source.read(_COPY_BYTES):
+    with _files().open(str(path), "wb") as target:
+        for block in _blocks(loaded, document):
             digest.update(block)
             size += len(block)
             target.write(block)
-    if not size:
-        raise DocumentUnavailableError("the file is empty")
     return digest.hexdigest(), size
+
+
+def _blocks(loaded: LoadedBenchmark, document: BenchmarkDocument) -> Iterable[bytes]:
+    if document.data is not None:
+        yield document.data
+        return
+    empty = True
+    try:
+        with _open_origin(loaded, document) as source:
+            while block := source.read(_COPY_BYTES):
+                empty = False
+                yield block
+    except Exception as error:  # fsspec's file systems raise what they like
+        raise DocumentUnavailableError(exception_text(error)) from error
+    if empty:
+        raise DocumentUnavailableError("the file is empty")
 
 
 def _open_origin(loaded: LoadedBenchmark, document: BenchmarkDocument) -> BinaryIO:
@@ -321,8 +346,8 @@ def _files() -> Any:
 # --- reading -----------------------------------------------------------------
 
 
-def _read_stage(loaded: LoadedBenchmark, folder: Path, *, strict: bool) -> StagedDocuments:
-    done = json.loads((folder / _DONE).read_text(encoding="utf-8"))
+def _read_stage(loaded: LoadedBenchmark, folder: Path) -> StagedDocuments:
+    done = json.loads((folder / _DONE).read_bytes())
     keys: dict[str, str] = {}
     rows: dict[str, int] = {}
     offsets = array("Q")
@@ -334,22 +359,15 @@ def _read_stage(loaded: LoadedBenchmark, folder: Path, *, strict: bool) -> Stage
             rows[row["key"]] = number
             offsets.append(offset)
             offset += len(line)
-    dangling = tuple(_dangling(loaded.cases.values(), keys))
-    warnings = tuple(_warnings(loaded, dangling, done["problems"], keys))
-    if strict and dangling:
-        raise BenchmarkError(
-            warnings[0],
-            where=f"benchmark {loaded.manifest.name}",
-            hint="add them to the documents, or take them out of the judgments",
-        )
+    dangling = dangling_documents(loaded.cases.values(), loaded.units, keys)
     return StagedDocuments(
         root=folder,
         digest=done["digest"],
         dataset_digest=_dataset_digest(loaded, done["digest"]),
         document_count=len(keys),
         size_bytes=done["size_bytes"],
-        warnings=warnings,
-        dangling=dangling,
+        warnings=_warnings(dangling, done["problems"]),
+        dangling=dangling.absent,
         problems=done["problems"],
         _keys=keys,
         _rows=rows,
@@ -360,76 +378,22 @@ def _read_stage(loaded: LoadedBenchmark, folder: Path, *, strict: bool) -> Stage
 def _dataset_digest(loaded: LoadedBenchmark, documents: str) -> str:
     digest = sha256(documents.encode())
     for record in (*loaded.cases.values(), *loaded.units):
-        digest.update(_canonical(plain(record)))
+        digest.update(canonical_json(plain(record)))
     return digest.hexdigest()
 
 
-def _gold_ids(case: BenchmarkCase) -> Iterator[tuple[str, ...]]:
-    """Yield the ids that each piece of positive evidence goes by."""
-    for evidence in case.expected.evidence:
-        if not _positive(evidence.metadata.get("relevance")):
-            continue
-        locator = evidence.locator
-        ids = [evidence.reference_id] if evidence.reference_id is not None else []
-        if locator.get("document_id") is not None:
-            ids.append(str(locator["document_id"]))
-        for name in ("source_key", "object_key"):
-            known = document_id_from_raw_key(str(locator.get(name, "")))
-            ids += [known] if known is not None else []
-        if ids:
-            yield tuple(ids)
+def _warnings(dangling: Dangling, problems: Mapping[str, str]) -> tuple[str, ...]:
+    found = (
+        ("gold document", dangling.absent, "not in the corpus"),
+        ("gold document", dangling.outside, "not in the run unit of the case"),
+        ("document", tuple(problems), "not readable"),
+    )
+    return tuple(
+        f"{len(ids)} {what}{'s are' if len(ids) > 1 else ' is'} {trouble}: {_some(ids)}"
+        for what, ids, trouble in found
+        if ids
+    )
 
 
-def _positive(relevance: object) -> bool:
-    if relevance is None:
-        return True
-    try:
-        return float(cast("float", relevance)) > 0
-    except (TypeError, ValueError):
-        return False
-
-
-def _dangling(cases: Iterable[BenchmarkCase], known: Mapping[str, str]) -> list[str]:
-    missing: dict[str, None] = {}
-    for case in cases:
-        for ids in _gold_ids(case):
-            if not any(document_id in known for document_id in ids):
-                missing.setdefault(ids[0])
-    return list(missing)
-
-
-def _warnings(
-    loaded: LoadedBenchmark,
-    dangling: Sequence[str],
-    problems: Mapping[str, str],
-    known: Mapping[str, str],
-) -> Iterator[str]:
-    if dangling:
-        are = "gold document is" if len(dangling) == 1 else "gold documents are"
-        yield f"{len(dangling)} {are} not in the corpus: {_some(dangling)}"
-    if problems:
-        are = "document" if len(problems) == 1 else "documents"
-        yield f"{len(problems)} {are} cannot be read: {_some(list(problems))}"
-    outside = _outside_their_unit(loaded, known)
-    if outside:
-        are = "gold document is" if len(outside) == 1 else "gold documents are"
-        yield f"{len(outside)} {are} outside the run unit of the case: {_some(outside)}"
-
-
-def _outside_their_unit(loaded: LoadedBenchmark, known: Mapping[str, str]) -> list[str]:
-    found: dict[str, None] = {}
-    for unit in loaded.units:
-        inside = frozenset(unit.document_ids)
-        if not inside:
-            continue
-        for case_id in unit.case_ids:
-            for ids in _gold_ids(loaded.cases[case_id]):
-                here = [document_id for document_id in ids if document_id in known]
-                if here and not any(document_id in inside for document_id in here):
-                    found.setdefault(f"{here[0]} of case {case_id}")
-    return list(found)
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN_IDS])
-    return shown if len(names) <= _SHOWN_IDS else f"{shown}, …"
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join([*ids[:_SHOWN_IDS], *(["…"] if len(ids) > _SHOWN_IDS else [])])

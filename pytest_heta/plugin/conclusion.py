@@ -214,7 +214,7 @@ class ConclusionPlugin:
             snapshot=config_snapshot(
                 plan,
                 dataset_digest=dataset.digest if dataset else None,
-                repository=run.config.rootpath,
+                root=run.config.rootpath,
                 warmup=run.options.warmup,
             ),
             metadata=metadata,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 __all__ = ["Column", "Group", "display_width", "pad", "shorten", "table", "wrap"]
@@ -39,12 +40,9 @@ def shorten(text: str, width: int) -> str:
 
 
 def _head(text: str, width: int) -> str:
-    used = 0
-    for index, character in enumerate(text):
-        used += _character_width(character)
-        if used > width:
-            return text[:index]
-    return text
+    """Return the longest beginning of ``text`` that fits ``width`` columns."""
+    used = accumulate(map(_character_width, text))
+    return text[: sum(1 for columns in used if columns <= width)]
 
 
 def wrap(text: str, width: int, *, indent: str = "") -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -68,6 +69,12 @@ CORPUS = [
 ]
 QUERIES = [{"_id": "q1", "text": "tin"}, {"_id": "q2", "text": "slate"}]
 QRELS = "query-id\tcorpus-id\tscore\nq1\tdA\t2\nq2\tdB\t1\n"
+
+
+@pytest.fixture(scope="session")
+def datasets():
+    """The functions behind the fixtures below, for tests with folders of their own."""
+    return SimpleNamespace(load=load_all, write_file=write_file, write_beir=write_beir)
 
 
 @pytest.fixture

@@ -233,7 +233,7 @@ def test_missing_folder_is_said_to_be_missing(load, tmp_path):
 def test_missing_split_lists_the_splits_that_are_there(beir, load):
     folder = beir(qrels={"dev": "q1 dA 1\n", "train": "q2 dB 1\n"})
     (folder / "qrels" / "._dev.tsv").write_bytes(b"\0")
-    with pytest.raises(DatasetNotFoundError, match="'test.tsv' is missing.*there: dev, train"):
+    with pytest.raises(DatasetNotFoundError, match=r"'test.tsv' is missing.*there: dev, train"):
         load(BeirBenchmark(folder))
 
 
@@ -307,7 +307,9 @@ def test_broken_judgments_of_another_split_are_an_error_where_they_matter(beir, 
         load(BeirBenchmark(folder))
 
 
-@pytest.mark.parametrize(("rows", "more"), [("q9 dA 1\n", ""), ("q9 dA 1\nq8 dA 1\n", r" \(and 1 m")])
+@pytest.mark.parametrize(
+    ("rows", "more"), [("q9 dA 1\n", ""), ("q9 dA 1\nq8 dA 1\n", r" \(and 1 m")]
+)
 def test_judged_query_that_does_not_exist_is_an_error_with_its_line(beir, load, rows, more):
     folder = beir(qrels=f"q1 dA 1\n{rows}q2 dA 1\n")
     with pytest.raises(DatasetInvalidError, match=f"'q9' is judged but not in .*{more}") as caught:
@@ -343,7 +345,7 @@ def test_gold_documents_that_do_not_exist_are_kept(beir, load):
 
 def test_strict_refuses_gold_documents_that_do_not_exist(beir, load):
     folder = beir(qrels="q1 dA 1\nq1 ghost9 1\nq2 ghost8 0\n")
-    with pytest.raises(DatasetInvalidError, match="1 gold documents .*: 'ghost9'") as caught:
+    with pytest.raises(DatasetInvalidError, match=r"1 gold documents .*: 'ghost9'") as caught:
         load(BeirBenchmark(folder, strict=True))
     assert caught.value.where == f"{folder / 'qrels' / 'test.tsv'}:2"
 

@@ -6,12 +6,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from conftest import load_all, write_beir, write_file
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_heta.benchmarks import BeirBenchmark, JsonlBenchmark
 from pytest_heta.errors import HetaError
+
+# Files are written for every example: how long that takes says nothing.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 VALID = {
     "corpus.jsonl": b'{"_id": "dA", "title": "T", "text": "x"}\n',
@@ -22,15 +24,15 @@ VALID = {
 }
 
 
-def try_to_load(files):
+def try_to_load(datasets, files):
     """Load the files as both kinds of benchmark; an error of ours is a fair answer."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, content in {**VALID, **files}.items():
-            write_file(folder / file, content)
+            datasets.write_file(folder / file, content)
         for benchmark in (BeirBenchmark(folder), JsonlBenchmark(folder)):
             with suppress(HetaError):
-                load_all(benchmark, folder)
+                datasets.load(benchmark, folder)
                 assert benchmark.manifest
                 assert benchmark.evaluators() is not None
 
@@ -48,10 +50,11 @@ def mutated(valid):
     return st.lists(edit, min_size=1, max_size=3).map(apply)
 
 
+@unhurried
 @pytest.mark.parametrize("file", VALID)
 @given(data=st.data())
-def test_any_bytes(file, data):
-    try_to_load({file: data.draw(st.binary(max_size=200) | mutated(VALID[file]))})
+def test_any_bytes(datasets, file, data):
+    try_to_load(datasets, {file: data.draw(st.binary(max_size=200) | mutated(VALID[file]))})
 
 
 SCALARS = (
@@ -77,24 +80,28 @@ VALUES = st.recursive(
 RECORDS = st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=6)
 
 
+@unhurried
 @pytest.mark.parametrize("file", [name for name in VALID if name.endswith("l")])
 @given(record=RECORDS)
-def test_any_record_with_our_fields(file, record):
+def test_any_record_with_our_fields(datasets, file, record):
     valid = json.loads(VALID[file])
-    try_to_load({file: "".join(json.dumps(one) + "\n" for one in ({**valid, **record}, record))})
+    try_to_load(
+        datasets, {file: "".join(json.dumps(one) + "\n" for one in ({**valid, **record}, record))}
+    )
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 IDS = TEXTS.map(str.strip).filter(lambda text: text and not set("\0\t\r\n\ufeff") & set(text))
 
 
+@unhurried
 @given(
     titles=st.dictionaries(IDS, st.tuples(TEXTS, TEXTS), min_size=1, max_size=5),
     queries=st.dictionaries(IDS, TEXTS, min_size=1, max_size=5),
     grades=st.lists(st.integers(-2, 4) | st.floats(0.25, 4, width=32), min_size=25, max_size=25),
     escaped=st.booleans(),
 )
-def test_generated_datasets_come_back(titles, queries, grades, escaped):
+def test_generated_datasets_come_back(datasets, titles, queries, grades, escaped):
     def line(record):
         return json.dumps(record, ensure_ascii=escaped) + "\n"
 
@@ -102,18 +109,18 @@ def test_generated_datasets_come_back(titles, queries, grades, escaped):
     judged = dict(zip(pairs, grades, strict=False))
     rows = "".join(f"{q}\t{d}\t{grade}\n" for (q, d), grade in judged.items())
     with tempfile.TemporaryDirectory() as name:
-        folder = write_beir(
+        folder = datasets.write_beir(
             Path(name),
             [line({"_id": key, "title": a, "text": b}) for key, (a, b) in titles.items()],
             [line({"_id": key, "text": text}) for key, text in queries.items()],
             "query-id\tcorpus-id\tscore\n" + rows,
         )
-        beir = load_all(BeirBenchmark(folder), folder)
-        write_file(
+        beir = datasets.load(BeirBenchmark(folder), folder)
+        datasets.write_file(
             folder / "documents.jsonl",
             [line({"id": key, "title": a, "text": b}) for key, (a, b) in titles.items()],
         )
-        write_file(
+        datasets.write_file(
             folder / "cases.jsonl",
             [
                 line(
@@ -129,7 +136,7 @@ def test_generated_datasets_come_back(titles, queries, grades, escaped):
                 for key, text in queries.items()
             ],
         )
-        jsonl = load_all(JsonlBenchmark(folder), folder)
+        jsonl = datasets.load(JsonlBenchmark(folder), folder)
     for loaded in (beir, jsonl):
         assert [d.document_id for d in loaded.documents] == list(titles)
         for document, parts in zip(loaded.documents, titles.values(), strict=True):

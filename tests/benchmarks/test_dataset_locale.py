@@ -16,7 +16,7 @@ from pytest_heta.benchmarks import benchmark_from_folder
 from pytest_heta.models import BenchmarkWorkspace
 
 assert sys.flags.utf8_mode == 0
-assert locale.getpreferredencoding(False).lower() not in ("utf-8", "utf8")
+assert locale.getencoding().lower() not in ("utf-8", "utf8")
 
 async def read(folder):
     benchmark = benchmark_from_folder(folder)

@@ -50,7 +50,7 @@ def test_same_value_under_two_names_is_taken_once():
 
 
 def test_two_values_under_two_names_are_refused():
-    with pytest.raises(DatasetInvalidError, match='"id" and "_id" differ: \'7\' and \'8\''):
+    with pytest.raises(DatasetInvalidError, match="\"id\" and \"_id\" differ: '7' and '8'"):
         record(id=7, _id=8).identifier("id", "_id")
 
 
@@ -80,9 +80,9 @@ def test_ids_of_a_list_or_one():
 def test_lists_and_objects_are_checked():
     assert record().items("a") == []
     assert record().mapping("a") == {}
-    with pytest.raises(DatasetInvalidError, match='"a" = .* must be a list, not an object'):
+    with pytest.raises(DatasetInvalidError, match=r'"a" = .* must be a list, not an object'):
         record(a={}).items("a")
-    with pytest.raises(DatasetInvalidError, match='"a" = .* must be an object'):
+    with pytest.raises(DatasetInvalidError, match=r'"a" = .* must be an object'):
         record(a=[]).mapping("a")
 
 

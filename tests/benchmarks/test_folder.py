@@ -85,7 +85,7 @@ def test_split_that_is_not_clear_is_asked_for(beir):
 def test_folder_without_judgments_says_so(beir):
     folder = beir()
     (folder / "qrels" / "test.tsv").unlink()
-    with pytest.raises(DatasetNotFoundError, match="no judgments; expected: test.tsv") as caught:
+    with pytest.raises(DatasetNotFoundError, match=r"no judgments; expected: test.tsv") as caught:
         benchmark_from_folder(folder)
     assert caught.value.where == str(folder / "qrels")
 

@@ -30,6 +30,8 @@ def test_counts(load, name, documents, cases, judgments, relevant):
     assert len(loaded.cases) == cases
     assert len(evidence) == judgments
     assert sum(e.grade > 0 for e in evidence) == relevant
-    assert all(evaluator.applies(case) for case in loaded.cases for evaluator in benchmark.evaluators())
+    assert all(
+        evaluator.applies(case) for case in loaded.cases for evaluator in benchmark.evaluators()
+    )
     known = {document.document_id for document in loaded.documents}
     assert {e.reference_id for e in evidence if e.grade > 0} <= known

@@ -54,6 +54,8 @@ def test_an_expected_answer_is_not_put_together_from_two_results():
 def test_an_answer_is_all_that_is_searched_when_there_is_one():
     given_score = score(AnswerContains(), ["Paris"], "I do not know", "it is Paris")
     assert (given_score.value, given_score.metadata) == (False, {})
+    empty = score(AnswerContains(), ["Paris"], "", "it is Paris")
+    assert (empty.value, empty.metadata) == (False, {})
 
 
 @pytest.mark.parametrize(

@@ -166,3 +166,9 @@ def test_details_are_inert(query, text, answer, width):
     for line in case_details(result, expected, width):
         assert line.isprintable() or not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in line)
         line.encode()
+
+
+@pytest.mark.parametrize("width", [0, 1, 12, 40])
+def test_a_terminal_that_is_too_narrow_does_no_harm(answered, width):
+    text = "\n".join(case_details(answered, EXPECTED, width))
+    assert "install#7" in text

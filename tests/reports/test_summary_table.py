@@ -323,3 +323,10 @@ def test_every_line_fits_and_every_metric_is_there(make_report, modes, width):
             labels = mode.metrics[name].value_counts
             assert labels == {} or name in headers
             assert all(f"{name}={label}" in headers for label in labels or ())
+
+
+@pytest.mark.parametrize("width", [0, 1, 20, 40])
+def test_a_terminal_that_is_too_narrow_loses_nothing(usual, width):
+    narrow = "".join("".join(summary_table(usual, width)).split())
+    for part in ("ndcg@10", "0.8123", "answer_contains", "0.7500", "12.3", "nopositivejudgment(2)"):
+        assert part in narrow

@@ -1,0 +1,55 @@
+"""Judgments on documents that a case's knowledge base cannot have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from pytest_heta.errors import DatasetInvalidError
+from pytest_heta.evaluators import grades
+from pytest_heta.models import BenchmarkCase, BenchmarkRunUnit
+
+__all__ = ["Dangling", "dangling_documents"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dangling:
+    """Relevant documents that no retriever can find; they cap the scores.
+
+    Attributes:
+        absent: Ids that are not in the corpus.
+        outside: Documents of the corpus outside the run unit of the case, as
+            ``ID (case ID)``.
+    """
+
+    absent: tuple[str, ...]
+    outside: tuple[str, ...]
+
+
+def dangling_documents(
+    cases: Iterable[BenchmarkCase], units: Sequence[BenchmarkRunUnit], corpus: Collection[str]
+) -> Dangling:
+    """Find relevant documents that are not where they are looked for.
+
+    Args:
+        cases: All cases.
+        units: All run units, their case ids filled in.
+        corpus: Ids of all documents.
+    """
+    relevant = {case.case_id: _relevant(case) for case in cases}
+    absent = {name: None for ids in relevant.values() for name in ids if name not in corpus}
+    outside: dict[str, None] = {}
+    for unit in units:
+        inside = frozenset(unit.document_ids)
+        if inside:
+            for case_id in unit.case_ids:
+                missing = [name for name in relevant[case_id] if name not in inside]
+                outside |= {f"{n} (case {case_id})": None for n in missing if n in corpus}
+    return Dangling(tuple(absent), tuple(outside))
+
+
+def _relevant(case: BenchmarkCase) -> list[str]:
+    try:
+        return [name for name, grade in grades(case).items() if grade > 0]
+    except DatasetInvalidError:  # the scores of the case say so
+        return []

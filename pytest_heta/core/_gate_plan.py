@@ -1,0 +1,279 @@
+"""Which plans and modes gates are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Final
+
+from pytest_heta.core._gate_text import (
+    AGGREGATES,
+    UNBUILT_FUNCTIONS,
+    Gate,
+    gate_invalid,
+    number_text,
+    parse_gate,
+)
+from pytest_heta.core.plan import BenchmarkPlan, MetricSpec, did_you_mean
+from pytest_heta.errors import GateInvalidError, MeasureUnknownError
+from pytest_heta.measures import measure_families, parse_measure
+
+__all__ = ["ResolvedGate", "gated_measures", "resolve_gates", "suite_gates"]
+
+_BOUNDED_AGGREGATES: Final = frozenset({"failure_rate"})
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedGate:
+    """A gate for one plan and one mode.
+
+    Attributes:
+        gate: The gate as parsed.
+        plan_label: Label of the plan.
+        benchmark: Name of the benchmark.
+        recipe: Name of the recipe.
+        mode: Query mode.
+        metric: Name of the metric as the plan has it; the aggregate's if the
+            gate has no metric.
+        population: What a reduced plan covers, such as ``on 50 of 225 cases``.
+        not_planned: Why it cannot be decided in this run, if it cannot.
+    """
+
+    gate: Gate
+    plan_label: str
+    benchmark: str
+    recipe: str
+    mode: str
+    metric: str
+    population: str | None = None
+    not_planned: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What the gate is about; the same for every operator and threshold."""
+        bound = replace(self.gate, mode=self.mode, metric=self.metric, benchmark=None, recipe=None)
+        return f"{self.plan_label}:{bound.subject}"
+
+    @property
+    def text(self) -> str:
+        """The gate with the names of plan and mode in place of patterns."""
+        return f"{self.key} {self.gate.operator} {self.gate.threshold}"
+
+
+# --- what gates ask for ------------------------------------------------------
+
+
+def suite_gates(plans: Iterable[BenchmarkPlan]) -> tuple[Gate, ...]:
+    """Return the gates that the suites of ``plans`` declare.
+
+    A suite's gates are about its own benchmark, with every recipe.
+
+    Raises:
+        GateInvalidError: if one is not a gate, or names another benchmark.
+    """
+    gates: list[Gate] = []
+    seen: set[str] = set()
+    for plan in plans:
+        name = plan.benchmark.name
+        if name in seen:  # the same suite, with another recipe
+            continue
+        seen.add(name)
+        for text in plan.gates:
+            gate = parse_gate(text, "suite")
+            if gate.benchmark not in {None, name}:
+                raise gate_invalid(
+                    text,
+                    f"a gate of the suite {name!r} is about another benchmark",
+                    "leave the benchmark out",
+                )
+            gates.append(replace(gate, benchmark=name))
+    return tuple(gates)
+
+
+def gated_measures(gates: Iterable[Gate], benchmark: str, recipe: str) -> tuple[str, ...]:
+    """Return the measures that gates name for a benchmark and a recipe.
+
+    They are computed whether or not the suite has evaluators for them.
+    """
+    names: dict[str, None] = {}
+    for gate in gates:
+        if _is_about(gate, benchmark, recipe) and gate.function is not None:
+            name = _measure_name(gate.metric)
+            if name is not None:
+                names[name] = None
+    return tuple(names)
+
+
+def _is_about(gate: Gate, benchmark: str, recipe: str) -> bool:
+    return gate.benchmark in {None, benchmark} and gate.recipe in {None, recipe}
+
+
+def _measure_name(text: str) -> str | None:
+    try:
+        return parse_measure(text).name
+    except MeasureUnknownError:
+        return None
+
+
+# --- resolving ---------------------------------------------------------------
+
+
+def resolve_gates(
+    gates: Iterable[Gate],
+    plans: Sequence[BenchmarkPlan],
+    *,
+    known_modes: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[ResolvedGate, ...]:
+    """Bind gates to the plans and modes that they are about.
+
+    A pattern gives one resolved gate for each plan and mode that it matches
+    and that has the metric; a gate without benchmark is a pattern. A gate of
+    the ini file or of a suite whose benchmark, recipe or mode is not part of
+    this run is kept, to be reported as skipped; one from the command line is
+    an error then.
+
+    Args:
+        gates: The gates. Several about the same thing all apply.
+        plans: The plans of the run; without any, nothing is resolved.
+        known_modes: All modes that the recipe of a plan has, by plan label.
+
+    Raises:
+        GateInvalidError: if a gate is about nothing that is planned, has a
+            threshold that its metric cannot reach, or a form that is not
+            built.
+    """
+    resolved: list[ResolvedGate] = []
+    for gate in gates:
+        _refuse_unbuilt(gate)
+        if plans:
+            resolved += _resolve(gate, plans, known_modes or {})
+    return tuple(resolved)
+
+
+def _refuse_unbuilt(gate: Gate) -> None:
+    form = None
+    if gate.function in UNBUILT_FUNCTIONS:
+        form = f"{gate.function}(…)"
+    elif gate.label is not None:
+        form = "a label"
+    elif gate.threshold.baseline is not None:
+        form = "a baseline as threshold"
+    if form is not None:
+        raise _invalid(gate, f"{form} is not available yet", "compare with a number")
+
+
+def _invalid(gate: Gate, problem: str, hint: str) -> GateInvalidError:
+    return gate_invalid(gate.written or gate.text, problem, hint)
+
+
+def _resolve(
+    gate: Gate, plans: Sequence[BenchmarkPlan], known_modes: Mapping[str, Sequence[str]]
+) -> list[ResolvedGate]:
+    matching = [p for p in plans if _is_about(gate, p.benchmark.name, p.recipe_name)]
+    if not matching:
+        return [_plan_not_in_run(gate, plans)]
+    measured = [(p, metric) for p in matching if (metric := _planned_metric(gate, p)) is not None]
+    if not measured:
+        raise _unknown_metric(gate, matching)
+    found = [
+        _bind(gate, plan, mode, metric)
+        for plan, metric in measured
+        for mode in plan.modes
+        if gate.mode in {"*", mode}
+    ]
+    return found or [_mode_not_in_run(gate, measured, known_modes)]
+
+
+def _may_be_left_out(gate: Gate) -> bool:
+    """Whether a gate was written for more than this one run."""
+    return gate.origin in {"ini", "suite"}
+
+
+def _plan_not_in_run(gate: Gate, plans: Sequence[BenchmarkPlan]) -> ResolvedGate:
+    kind, name = "benchmark", gate.benchmark
+    known = [plan.benchmark.name for plan in plans]
+    if name is None or name in known:
+        kind, name = "recipe", gate.recipe
+        known = [plan.recipe_name for plan in plans]
+    if not _may_be_left_out(gate):
+        raise _invalid(
+            gate, f"{kind} {name!r} is not planned", did_you_mean(str(name), dict.fromkeys(known))
+        )
+    benchmark, recipe = gate.benchmark or "*", gate.recipe or "*"
+    return ResolvedGate(
+        gate=gate,
+        plan_label=benchmark if gate.recipe is None else f"{benchmark}@{recipe}",
+        benchmark=benchmark,
+        recipe=recipe,
+        mode=gate.mode,
+        metric=gate.metric,
+        not_planned=f"{kind} not in this run",
+    )
+
+
+def _mode_not_in_run(
+    gate: Gate,
+    candidates: Sequence[tuple[BenchmarkPlan, str]],
+    known_modes: Mapping[str, Sequence[str]],
+) -> ResolvedGate:
+    if _may_be_left_out(gate):
+        for plan, metric in candidates:
+            if gate.mode in known_modes.get(plan.label, ()):
+                bound = _bind(gate, plan, gate.mode, metric)
+                return replace(bound, not_planned="mode not in this run")
+    planned = dict.fromkeys(mode for plan, _ in candidates for mode in plan.modes)
+    raise _invalid(gate, f"mode {gate.mode!r} is not planned", did_you_mean(gate.mode, planned))
+
+
+def _planned_metric(gate: Gate, plan: BenchmarkPlan) -> str | None:
+    """Return the name that a plan has for the gate's metric, None if it has none."""
+    if gate.function is None:
+        return gate.metric
+    names = {metric.name for metric in plan.metrics}
+    if gate.metric in names:
+        return gate.metric
+    name = _measure_name(gate.metric)
+    return name if name in names else None
+
+
+def _unknown_metric(gate: Gate, plans: Sequence[BenchmarkPlan]) -> GateInvalidError:
+    known = dict.fromkeys(metric.name for plan in plans for metric in plan.metrics)
+    close = get_close_matches(gate.metric, [*known, *AGGREGATES], n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(repr(name) for name in close)}? " if close else ""
+    measures = [f"{family}@k" for family in measure_families()]
+    names = ", ".join([*known, *measures, *AGGREGATES])
+    return _invalid(gate, f"no metric {gate.metric!r} is planned", f"{hint}Known: {names}")
+
+
+def _bind(gate: Gate, plan: BenchmarkPlan, mode: str, metric: str) -> ResolvedGate:
+    _check_threshold(gate, next((m for m in plan.metrics if m.name == metric), None))
+    return ResolvedGate(
+        gate=gate,
+        plan_label=plan.label,
+        benchmark=plan.benchmark.name,
+        recipe=plan.recipe_name,
+        mode=mode,
+        metric=metric,
+        population=f"on {len(plan.cases)} of {plan.case_count} cases" if plan.reduced else None,
+    )
+
+
+def _check_threshold(gate: Gate, metric: MetricSpec | None) -> None:
+    bounded = gate.function is None and gate.metric in _BOUNDED_AGGREGATES
+    if gate.function == "mean" and metric is not None:
+        bounded = metric.bounded
+        if metric.worst is None:
+            raise _invalid(
+                gate,
+                f"metric {metric.name!r} has no finite worst value that a lost score counts as",
+                "give its evaluator a `worst`",
+            )
+    threshold = gate.threshold.value
+    if bounded and not 0 <= threshold <= 1:
+        share = threshold / 100
+        raise _invalid(
+            gate,
+            f"{gate.aggregate} lies in 0..1, and {number_text(threshold)} does not",
+            f"write {number_text(share)}" if 0 <= share <= 1 else "write a number in 0..1",
+        )
