@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from hashlib import sha256
+from dataclasses import replace
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from pytest_heta.benchmarks import benchmark_from_folder
 from pytest_heta.core._loop import LoopThread
-from pytest_heta.core._plain import exception_text
+from pytest_heta.core._plain import exception_text, portable_name
 from pytest_heta.core.gates import parse_gate
 from pytest_heta.core.plan import FailOn, PlanSettings, Suite, check_name, did_you_mean
 from pytest_heta.core.result import ResponseLevel
-from pytest_heta.core.runner import run_benchmark
+from pytest_heta.core.runner import RunOptions, run_benchmark
 from pytest_heta.errors import (
     ConfigurationError,
     ExtraMissingError,
@@ -252,15 +253,15 @@ def _module_from_file(path: Path, spec: str) -> ModuleType:
         raise RecipeNotFoundError(f"recipe {spec!r}: there is no file {path}")
     path = path.resolve()
     name = f"heta_recipe_{portable_name(str(path)).rpartition('-')[2]}"
-    module = ModuleType(name)
-    found = importlib.util.spec_from_file_location(name, path)
-    if found is not None and found.loader is not None:
-        module = importlib.util.module_from_spec(found)
+    loader = SourceFileLoader(name, str(path))
+    found = ModuleSpec(name, loader, origin=str(path))
+    found.has_location = True
+    module = importlib.util.module_from_spec(found)
     # Dataclasses and pickles look their module up by name.
     sys.modules[name] = module
     try:
         with _first_on_path(path.parent):
-            found.loader.exec_module(module)
+            loader.exec_module(module)
     except Exception as error:
         sys.modules.pop(name, None)
         raise _import_failed(spec, error, str(path)) from error
@@ -327,7 +328,7 @@ def _checked(recipe: object, spec: str) -> object:
 # --- a run -------------------------------------------------------------------
 
 
-def run(
+def run(  # noqa: PLR0913 - one keyword for each option
     benchmark: object,
     recipe: object,
     *,
@@ -342,6 +343,7 @@ def run(
     evaluators: Sequence[BenchmarkEvaluatorProtocol | str] | None = None,
     warmup: int = 0,
     responses: ResponseLevel = "short",
+    strict: bool = False,
     workspace: Path | None = None,
 ) -> EvaluationReport:
     """Run one benchmark with one recipe and return the report.
@@ -363,16 +365,17 @@ def run(
         evaluators: Evaluators or measures in place of the suite's.
         warmup: Queries of each unit and mode that are asked first, unmeasured.
         responses: How much of each response the report keeps.
+        strict: Whether judged documents outside the corpus are an error.
         workspace: Folder for the run's files; None for a temporary one, which
             is removed.
 
     Raises:
         HetaError: if the benchmark, the recipe or an option is wrong. Failures
-            of samples are in the report.
+            of units and samples are in the report.
     """
     declared = _suite_of(benchmark)
     if evaluators is not None:
-        declared = _with_evaluators(declared, evaluators)
+        declared = replace(declared, evaluators=tuple(evaluators))
     settings = PlanSettings(
         modes=_texts("modes", modes),
         top_k=top_k,
@@ -382,47 +385,48 @@ def run(
         seed=seed,
         repeat=repeat,
     )
-    parsed = [parse_gate(text, "run") for text in _texts("gates", gates)]
+    run_options = RunOptions(
+        settings=settings,
+        gates=tuple(parse_gate(text, "run") for text in _texts("gates", gates)),
+        responses=responses,
+        warmup=warmup,
+        strict=strict,
+        root=Path.cwd(),
+    )
     made = load_recipe(recipe)
-
-    async def consume(folder: Path) -> EvaluationReport:
-        events = run_benchmark(
-            declared,
-            made,
-            workspace=folder,
-            settings=settings,
-            gates=parsed,
-            level=responses,
-            warmup=warmup,
-            repository=Path.cwd(),
-        )
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, RunCompleted):
-                    return event.report
-        raise ConfigurationError("the run did not complete")  # pragma: no cover
-
     loop = LoopThread()
     try:
         if workspace is not None:
-            return loop.run(consume(workspace))
+            return loop.run(_report(declared, made, workspace, run_options))
         with tempfile.TemporaryDirectory(prefix="heta-", ignore_cleanup_errors=True) as folder:
-            return loop.run(consume(Path(folder)))
+            return loop.run(_report(declared, made, Path(folder), run_options))
     finally:
         loop.close()
 
 
+async def _report(
+    declared: Suite, recipe: Any, workspace: Path, options: RunOptions
+) -> EvaluationReport:
+    """Return the report that a run ends with."""
+    report: EvaluationReport | None = None
+    events = run_benchmark(declared, recipe, workspace=workspace, options=options)
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, RunCompleted):
+                report = event.report
+    assert report is not None, "a run that was not cancelled completes or raises"  # noqa: S101
+    return report
+
+
 def _suite_of(benchmark: object) -> Suite:
     if isinstance(benchmark, str | Path):
-        from pytest_heta.benchmarks import benchmark_from_folder
-
-        found = benchmark_from_folder(Path(benchmark))
-        if found is None:
+        folder = Path(benchmark)
+        benchmark = benchmark_from_folder(folder)
+        if benchmark is None:
             raise ConfigurationError(
-                f"{str(benchmark)!r} is not the folder of a dataset",
+                f"{str(folder)!r} is not the folder of a dataset",
                 hint="a dataset has corpus.jsonl, queries.jsonl and qrels/, or cases.jsonl",
             )
-        benchmark = found
     declared = as_suite(benchmark)
     if declared is None:
         raise ConfigurationError(
@@ -430,11 +434,3 @@ def _suite_of(benchmark: object) -> Suite:
             hint="give a benchmark, a suite or the path of a dataset folder",
         )
     return declared
-
-
-def _with_evaluators(
-    declared: Suite, evaluators: Sequence[BenchmarkEvaluatorProtocol | str]
-) -> Suite:
-    from dataclasses import replace
-
-    return replace(declared, evaluators=tuple(evaluators))

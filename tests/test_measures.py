@@ -246,8 +246,8 @@ def test_every_value_lies_between_0_and_1(ranked, grades, k):
 
 
 def test_rounding_makes_no_order_better_than_the_best():
-    grade = 0.9322892857791467
-    grades = {document: grade + (n % 3) * math.ulp(grade) for n, document in enumerate("abcdef")}
+    high, low = 0.932289285779147, 0.9322892857791468
+    grades = dict(zip("abcdef", [high, high, low, high, (high + low) / 2, low], strict=True))
     for ranked in itertools.permutations("abcdef"):
         assert compute("ndcg@10", ranked, grades) <= 1.0
 
@@ -317,6 +317,7 @@ def test_computing_changes_neither_ranking_nor_grades():
 # --- names -----------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(family=st.sampled_from(measure_families()), k=st.integers(1, 999_999_999))
 def test_a_name_stands_for_its_measure(family, k):
     measure = parse_measure(f"{family}@{k}")
@@ -387,6 +388,7 @@ def test_what_resembles_no_measure_gets_the_list(text):
     )
 
 
+@settings(deadline=None)
 @given(text=st.text() | st.from_regex(r"[a-z_@0-9 ]*"))
 def test_every_other_text_is_refused_in_one_line(text):
     assume(not re.fullmatch(r"[a-z_]+@[1-9][0-9]{0,8}", text))

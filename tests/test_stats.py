@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_heta.stats import mean, percentile
@@ -30,6 +30,7 @@ def test_percentiles_interpolate_linearly(values, q, expected):
     assert percentile(values, q) == (None if expected is None else pytest.approx(expected))
 
 
+@settings(deadline=None)
 @given(values=st.lists(finite, min_size=1), q=st.floats(0, 100) | st.sampled_from([50, 95, 99]))
 def test_percentiles_agree_with_numpy(values, q):
     expected = float(np.percentile(values, q))
@@ -38,6 +39,7 @@ def test_percentiles_agree_with_numpy(values, q):
     )
 
 
+@settings(deadline=None)
 @given(values=st.lists(finite, min_size=1), q=st.floats(0, 100))
 def test_a_percentile_is_within_the_values(values, q):
     assert min(values) <= percentile(values, q) <= max(values)
@@ -62,6 +64,7 @@ def test_the_mean_of_nothing_is_none():
     assert mean([]) is None
 
 
+@settings(deadline=None)
 @given(values=st.lists(finite, min_size=1), data=st.data())
 def test_the_mean_does_not_depend_on_the_order(values, data):
     assert mean(values) == mean(data.draw(st.permutations(values)))

@@ -17,7 +17,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from pytest_heta.core.plan import did_you_mean
 from pytest_heta.errors import GateInvalidError

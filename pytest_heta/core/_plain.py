@@ -35,6 +35,8 @@ _TEXT_PER_NODE: Final = 256
 """Characters that count as one more value, so that texts are bounded too."""
 
 _MAX_DEPTH: Final = 30
+_SMALL: Final = 16
+_LARGEST_SMALL_INTEGER: Final = 1 << 53
 _MAX_INTEGER_BITS: Final = 1_024
 _MAX_MESSAGE: Final = 1_000
 _LEFT_OUT: Final = "…"
@@ -102,7 +104,25 @@ def plain(value: Any, *, max_nodes: int = MAX_NODES, max_text: int = MAX_TEXT) -
     deep and very large structures are cut where they become so, marked by
     ``"…"``. Nothing in ``value`` can make this raise.
     """
+    if type(value) is dict and _is_plain_already(value):
+        return value.copy()
     return _Converter(max_nodes, max_text).convert(value, 0)
+
+
+def _is_plain_already(mapping: dict[Any, Any]) -> bool:
+    """Whether a mapping is small, flat and plain, as most sources are."""
+    if len(mapping) > _SMALL:
+        return False
+    for key, value in mapping.items():
+        if type(key) is not str or not key.isascii():
+            return False
+        if type(value) is str:
+            if len(value) > _TEXT_PER_NODE or not value.isascii():
+                return False
+        elif value is not None and type(value) is not bool:
+            if type(value) is not int or abs(value) >= _LARGEST_SMALL_INTEGER:
+                return False
+    return True
 
 
 def plain_number(value: float | Decimal | Fraction) -> int | float | str | None:

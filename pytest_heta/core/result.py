@@ -26,6 +26,7 @@ ResponseLevel = Literal["ids", "short", "full"]
 SNIPPET: Final = 200
 """Characters of a text that the level ``short`` keeps."""
 
+_PROVENANCE: Final = ("document_id", "document_ids")
 _SOURCE_NODES: Final = 200
 _METADATA_NODES: Final = 1_000
 
@@ -81,40 +82,57 @@ def trim_response(response: QueryResponse, level: ResponseLevel = "short") -> Qu
     that are not finite become None.
     """
     full = level == "full"
-    return QueryResponse(
-        mode=plain_text(response.mode),
-        results=tuple(_trim_result(result, level) for result in response.results),
-        answer=_answer(response.answer, level),
-        citations=tuple(_trim_citation(citation, level) for citation in response.citations),
-        trace=tuple(plain(list(response.trace))) if full else (),
-        metadata=plain(response.metadata, max_nodes=_METADATA_NODES),
+    # Copies, because all of it was validated when it came in.
+    return response.model_copy(
+        update={
+            "mode": plain_text(response.mode),
+            "results": tuple(_trim_result(result, level) for result in response.results),
+            "answer": _answer(response.answer, level),
+            "citations": tuple(_trim_citation(citation, level) for citation in response.citations),
+            "trace": tuple(plain(list(response.trace))) if full else (),
+            "metadata": plain(response.metadata, max_nodes=_METADATA_NODES),
+        }
     )
 
 
 def _trim_result(result: QueryResult, level: ResponseLevel) -> QueryResult:
-    score = result.score
-    metadata = plain(result.metadata, max_nodes=_METADATA_NODES) if level == "full" else {}
+    score, metadata = result.score, _trim_metadata(result.metadata, level)
     if score is not None and not math.isfinite(score):
         metadata["non_finite_score"] = str(score)
         score = None
-    return QueryResult(
-        id=plain_text(result.id),
-        text=_text(result.text, level) or "",
-        score=score,
-        kind=plain_text(result.kind),
-        source=plain(result.source, max_nodes=_SOURCE_NODES),
-        metadata=metadata,
+    return result.model_copy(
+        update={
+            "id": plain_text(result.id),
+            "text": _text(result.text, level) or "",
+            "score": score,
+            "kind": plain_text(result.kind),
+            "source": plain(result.source, max_nodes=_SOURCE_NODES),
+            "metadata": metadata,
+        }
     )
 
 
 def _trim_citation(citation: QueryCitation, level: ResponseLevel) -> QueryCitation:
-    return QueryCitation(
-        id=plain_text(citation.id),
-        result_id=plain_text(citation.result_id) if citation.result_id is not None else None,
-        source=plain(citation.source, max_nodes=_SOURCE_NODES),
-        text=_text(citation.text, level),
-        metadata=plain(citation.metadata, max_nodes=_METADATA_NODES) if level == "full" else {},
+    result_id = citation.result_id
+    return citation.model_copy(
+        update={
+            "id": plain_text(citation.id),
+            "result_id": plain_text(result_id) if result_id is not None else None,
+            "source": plain(citation.source, max_nodes=_SOURCE_NODES),
+            "text": _text(citation.text, level),
+            "metadata": _trim_metadata(citation.metadata, level),
+        }
     )
+
+
+def _trim_metadata(metadata: dict[str, Any], level: ResponseLevel) -> dict[str, Any]:
+    if not metadata:
+        return {}
+    if level != "full":
+        # What says which document it is remains.
+        metadata = {name: metadata[name] for name in _PROVENANCE if name in metadata}
+    kept: dict[str, Any] = plain(metadata, max_nodes=_METADATA_NODES)
+    return kept
 
 
 def _text(text: str | None, level: ResponseLevel) -> str | None:

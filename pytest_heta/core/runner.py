@@ -127,9 +127,7 @@ async def run_benchmark(
             planned_samples=run.plan.samples_per_mode * len(run.plan.modes),
             unit_count=len(run.plan.units),
         )
-        staged = await stage_documents(
-            run.loaded, workspace / "stage", strict=run.options.strict
-        )
+        staged = await stage_documents(run.loaded, workspace / "stage", strict=run.options.strict)
         run.staged = staged
         for unit in run.plan.units:
             if not cancelled():
@@ -302,9 +300,7 @@ async def _ask(run: _Run, built: BuiltKnowledgeBase, case_id: str, mode: str) ->
     )
 
 
-async def _record(
-    run: _Run, sample: Sample, outcome: QueryOutcome, *, cold: bool
-) -> CaseCompleted:
+async def _record(run: _Run, sample: Sample, outcome: QueryOutcome, *, cold: bool) -> CaseCompleted:
     scores = await score_case(
         run.evaluators,
         case=run.loaded.cases[sample.case],

@@ -49,40 +49,38 @@ async def score_case(
         One score for each evaluator, in the same order, named as it is. A
         value is a float, a bool, a text or None; metadata is plain JSON data.
     """
-    scores: list[EvaluationScore | None] = []
-    for evaluator, metric in zip(evaluators, metrics, strict=True):
-        scores.append(_score_without_response(evaluator, metric, case, top_k, response, error))
-    if response is None:
-        return tuple(score for score in scores if score is not None)
-    _score_measures(evaluators, scores, case, response)
-    for index, evaluator in enumerate(evaluators):
-        if scores[index] is None:
-            scores[index] = await _evaluate(evaluator, metrics[index].name, case, response)
-    return tuple(score for score in scores if score is not None)
+    scores = [
+        _exemption(evaluator, metric, case, top_k)
+        for evaluator, metric in zip(evaluators, metrics, strict=True)
+    ]
+    if response is not None:
+        _score_measures(evaluators, scores, case, response)
+    done: list[EvaluationScore] = []
+    for evaluator, metric, score in zip(evaluators, metrics, scores, strict=True):
+        if score is not None:
+            done.append(score)
+        elif response is None:
+            done.append(failed_score(metric.name, error))
+        else:
+            done.append(await _evaluate(evaluator, metric.name, case, response))
+    return tuple(done)
 
 
-def _score_without_response(
-    evaluator: BenchmarkEvaluatorProtocol,
-    metric: MetricSpec,
-    case: BenchmarkCase,
-    top_k: int,
-    response: QueryResponse | None,
-    error: EvaluationError | None,
+def _exemption(
+    evaluator: BenchmarkEvaluatorProtocol, metric: MetricSpec, case: BenchmarkCase, top_k: int
 ) -> EvaluationScore | None:
     """Return the score if it does not depend on the response, else None."""
     applies = getattr(evaluator, "applies", None)
     if applies is not None:
         try:
             applicable = bool(applies(case))
-        except Exception as problem:  # noqa: BLE001 - the boundary to users' code
-            return _raised(metric.name, problem)
+        except Exception as error:  # noqa: BLE001 - the boundary to users' code
+            return _raised(metric.name, error)
         if not applicable:
             unjudged = getattr(evaluator, "requires_judgment", False)
             return exempt_score(metric.name, "unjudged" if unjudged else "skipped")
     if metric.k is not None and metric.k > top_k:
         return exempt_score(metric.name, "depth")
-    if response is None:
-        return failed_score(metric.name, error)
     return None
 
 

@@ -286,7 +286,10 @@ async def _write_stage(loaded: LoadedBenchmark, folder: Path) -> None:
             line = canonical_json({**row, "digest": content, "size": size}) + b"\n"
             digest.update(line)
             index.write(line)
-    done = {"digest": digest.hexdigest(), "size_bytes": total, "problems": problems}
+    _finish(folder, {"digest": digest.hexdigest(), "size_bytes": total, "problems": problems})
+
+
+def _finish(folder: Path, done: Mapping[str, Any]) -> None:
     partial = folder / f"{_DONE}.part"
     partial.write_bytes(canonical_json(done))
     partial.replace(folder / _DONE)

@@ -22,7 +22,7 @@ from pytest_heta.models import (
     ModeSummary,
 )
 from pytest_heta.plugin.execution import fail_on_of
-from pytest_heta.plugin.gates import emit_errors, emit_gate
+from pytest_heta.plugin.gates import emit_errors, emit_gates
 from pytest_heta.plugin.results import ResultCollector
 from pytest_heta.plugin.state import Run
 from pytest_heta.reports import suite_properties, write_reports
@@ -44,6 +44,7 @@ class ConclusionPlugin:
         self._collector = collector
         self._targets = targets
         self._gates: tuple[ResolvedGate, ...] | None = None
+        self._gates_counted = False
         self._interrupted: str | None = None
         self.reports: list[EvaluationReport] = []
         self.written: list[Path] = []
@@ -80,6 +81,7 @@ class ConclusionPlugin:
             return (yield)
         if run.selected:
             self.resolve_gates()
+            self._count_gates(session)
         try:
             outcome = yield
         except pytest.UsageError:
@@ -92,6 +94,16 @@ class ConclusionPlugin:
             self._interrupted = str(session.shouldfail or session.shouldstop)
         self._conclude(session)
         return outcome
+
+    def _count_gates(self, session: pytest.Session) -> None:
+        """Let the terminal's percentage know that gates are tests too.
+
+        The controller of a distributed run learns of the gates while the
+        tests are running, so it counts them at the end.
+        """
+        if not self._gates_counted and self._gates:
+            self._gates_counted = True
+            session.testscollected += len(self._gates)
 
     def _conclude(self, session: pytest.Session) -> None:
         run = self._run
@@ -114,8 +126,7 @@ class ConclusionPlugin:
             report = self._report(label, plan, own, finished_at, summaries[label])
             self.reports.append(report)
             run.config.hook.pytest_heta_report(config=run.config, report=report)
-        # Gates are tests too, as the terminal's percentage should know.
-        session.testscollected += len(gates)
+        self._count_gates(session)
         self._emit(gates, summaries)
 
     def _decide(
@@ -154,9 +165,11 @@ class ConclusionPlugin:
         self, gates: Sequence[GateResult], summaries: dict[str, dict[str, ModeSummary]]
     ) -> None:
         run = self._run
-        for gate in gates:
-            plan = self._plan_of(gate)
-            emit_gate(run.config, plan, gate, required=run.options.require_gates)
+        emit_gates(
+            run.config,
+            [(self._plan_of(gate), gate) for gate in gates],
+            required=run.options.require_gates,
+        )
         if self._interrupted is not None:
             return
         for label, plan in run.plans.items():
@@ -186,28 +199,21 @@ class ConclusionPlugin:
         summaries: Mapping[str, ModeSummary],
     ) -> EvaluationReport:
         run = self._run
-        results = self._results(label)
-        builds = self._collector.builds.get(label, {})
-        ordered = tuple(builds[unit.unit_id] for unit in plan.units if unit.unit_id in builds)
         dataset = self._collector.datasets.get(label)
-        planned = plan.samples_per_mode * len(plan.modes)
         metadata: dict[str, Any] = {
             "label": label,
             "suite": plan.suite_id,
-            "complete": len(results) == planned,
+            "reduced": plan.reduced,
             "interrupted": self._interrupted,
-            "planned_samples": planned,
             "selected_samples": sum(1 for known, _ in run.selected.values() if known == label),
-            "dataset_cases": plan.case_count,
-            "planned_cases": len(plan.cases),
             "warnings": [*plan.warnings, *(dataset.warnings if dataset else ())],
             "dangling_ids": dataset.dangling if dataset else [],
             "dataset_documents": dataset.document_count if dataset else None,
         }
         return build_report(
             plan,
-            results,
-            unit_builds=ordered,
+            self._results(label),
+            unit_builds=self._collector.builds.get(label, {}).values(),
             gates=gates,
             started_at=run.started_at,
             finished_at=finished_at,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Literal
 
@@ -11,7 +12,7 @@ from pytest_heta.core.plan import BenchmarkPlan
 from pytest_heta.models import GateResult, ModeSummary
 from pytest_heta.reports import gate_line
 
-__all__ = ["emit_errors", "emit_gate", "gate_node_id"]
+__all__ = ["emit_errors", "emit_gates", "gate_node_id"]
 
 _Outcome = Literal["passed", "failed", "skipped"]
 _PHASES: Final = ("setup", "call", "teardown")
@@ -22,10 +23,26 @@ def gate_node_id(plan: BenchmarkPlan, gate: GateResult) -> str:
     return f"{plan.suite_id}::{plan.label}::gate[{gate.mode}.{gate.aggregate} {gate.operator}]"
 
 
-def emit_gate(
-    config: pytest.Config, plan: BenchmarkPlan, gate: GateResult, *, required: bool
+def emit_gates(
+    config: pytest.Config,
+    gates: Sequence[tuple[BenchmarkPlan, GateResult]],
+    *,
+    required: bool,
 ) -> None:
-    """Report a gate as a test: passed, failed, or skipped when it was not decided."""
+    """Report each gate as a test: passed, failed, or skipped when it was not decided."""
+    times: Counter[str] = Counter()
+    for plan, gate in gates:
+        node_id = gate_node_id(plan, gate)
+        times[node_id] += 1
+        if times[node_id] > 1:
+            # The same aggregate with another threshold, from another origin.
+            node_id = f"{node_id.removesuffix(']')} #{times[node_id]}]"
+        _emit_gate(config, plan, node_id, gate, required=required)
+
+
+def _emit_gate(
+    config: pytest.Config, plan: BenchmarkPlan, node_id: str, gate: GateResult, *, required: bool
+) -> None:
     outcome: _Outcome
     if gate.status == "passed":
         outcome = "passed"
@@ -35,7 +52,7 @@ def emit_gate(
         outcome = "failed"
     # The outcome says PASSED or FAILED already.
     text = gate_line(gate).partition(" ")[2]
-    _emit(config, plan, gate_node_id(plan, gate), outcome, text)
+    _emit(config, plan, node_id, outcome, text)
 
 
 def emit_errors(

@@ -9,7 +9,7 @@ import pytest
 from pytest_heta.plugin.conclusion import ConclusionPlugin
 from pytest_heta.plugin.results import ResultCollector
 from pytest_heta.plugin.state import Run
-from pytest_heta.reports import gate_line, summary_table, worst_cases_lines
+from pytest_heta.reports import gate_line, plain_text, summary_table, worst_cases_lines
 
 __all__ = ["TerminalPlugin"]
 
@@ -41,7 +41,7 @@ class TerminalPlugin:
             for line in summary_table(report, width, baseline=baseline):
                 write(line)
             for warning in report.metadata["warnings"]:
-                write(f"warning: {warning}", yellow=True)
+                write(f"warning: {plain_text(warning)}", yellow=True)
             write("")
         gates = [gate for report in reports for gate in report.gates]
         if gates:
@@ -51,7 +51,7 @@ class TerminalPlugin:
                 write(gate_line(gate), **{colour: True})
         if terminalreporter.verbosity >= 0:
             for report in reports:
-                lines = worst_cases_lines(report)
+                lines = worst_cases_lines(report, width)
                 if lines:
                     terminalreporter.section(f"heta worst cases: {report.metadata['label']}")
                     for line in lines:
@@ -66,7 +66,7 @@ class TerminalPlugin:
         order = {node_id: position for position, node_id in enumerate(self._run.selected)}
         terminalreporter.section("heta cases")
         for node_id in sorted(details, key=lambda n: order.get(n, len(order))):
-            terminalreporter.write_line(node_id, bold=True)
+            terminalreporter.write_line(plain_text(node_id), bold=True)
             for line in details[node_id]:
                 terminalreporter.write_line(f"  {line}")
 

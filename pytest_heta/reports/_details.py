@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pytest_heta.evaluators.evidence import holds_evidence
@@ -24,6 +24,7 @@ __all__ = ["case_details"]
 
 _NAME_WIDTH: Final = 11
 _SHOWN_EVIDENCE: Final = 10
+_SHOWN_RESULTS: Final = 10
 _LEAST_SNIPPET: Final = 20
 _TEXT_WIDTH: Final = 200
 
@@ -35,7 +36,8 @@ def case_details(
 
     Queries, answers and messages are wrapped. Each result has a line: rank,
     ``*`` if it is what was expected, id, document id where that differs,
-    score, and as much of the text as fits. Ids are never cut.
+    score, and as much of the text as fits. Ids are never cut. Of a long list
+    the first ten are shown, and what was expected further down.
 
     Args:
         result: What came of the sample.
@@ -123,21 +125,41 @@ def _retrieved(
 ) -> list[str]:
     if not results:
         return _named("retrieved", ["nothing"], width)
-    documents = [", ".join(map(plain_text, result_document_ids(result))) for result in results]
-    ids = [plain_text(result.id) for result in results]
-    columns = [Column("rank", tuple(str(rank) for rank in range(1, len(results) + 1)))]
     summary = counted(len(results), "result")
+    hits: set[int] | None = None
     if expected is not None and expected.evidence:
-        marks = tuple("*" if _is_hit(result, expected) else "" for result in results)
-        columns.append(Column("", marks))
-        summary += f", {marks.count('*')} expected (*)"
-    columns.append(Column("id", tuple(ids), right=False))
+        hits = {rank for rank, result in enumerate(results, 1) if _is_hit(result, expected)}
+        summary += f", {len(hits)} expected (*)"
+    shown = {
+        rank: result
+        for rank, result in enumerate(results, 1)
+        if rank <= _SHOWN_RESULTS or rank in (hits or ())
+    }
+    lines = [*_named("retrieved", [summary], width), *_result_lines(shown, hits, width)]
+    if hidden := len(results) - len(shown):
+        lines.append(f"  ... and {hidden} more")
+    return lines
+
+
+def _result_lines(
+    results: Mapping[int, QueryResult], hits: set[int] | None, width: int
+) -> list[str]:
+    """Return a header and the line of each result, by rank."""
+    ids = tuple(plain_text(result.id) for result in results.values())
+    documents = tuple(
+        ", ".join(map(plain_text, result_document_ids(result))) for result in results.values()
+    )
+    columns = [Column("rank", tuple(map(str, results)))]
+    if hits is not None:
+        columns.append(Column("", tuple("*" if rank in hits else "" for rank in results)))
+    columns.append(Column("id", ids, right=False))
     if documents != ids:
-        columns.append(Column("document", tuple(documents), right=False))
-    columns.append(Column("score", tuple(format_number(result.score) for result in results)))
+        columns.append(Column("document", documents, right=False))
+    scores = tuple(format_number(result.score) for result in results.values())
+    columns.append(Column("score", scores))
     header, *rows = ("  ".join(row) for row in zip(*(c.lines() for c in columns), strict=True))
-    lines = [*_named("retrieved", [summary], width), f"  {header}  text"]
-    for row, result in zip(rows, results, strict=True):
+    lines = [f"  {header}  text"]
+    for row, result in zip(rows, results.values(), strict=True):
         lines += _with_snippet(f"  {row}", result.text, width)
     return lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-__all__ = ["counted", "format_ms", "format_number", "format_score"]
+__all__ = ["counted", "format_ms", "format_number", "format_score", "format_seconds"]
 
 NOTHING: Final = "-"
 """Stands where there is no number."""
@@ -44,6 +44,11 @@ def format_ms(value: float | None) -> str:
         return str(value)
     decimals = next((n for n, limit in ((2, 9.995), (1, 99.95)) if value < limit), 0)
     return f"{value:.{decimals}f}"
+
+
+def format_seconds(value: float) -> str:
+    """Return seconds with their unit, in milliseconds if there are few."""
+    return f"{value:.2f} s" if value >= 1 else f"{format_ms(value * 1000)} ms"
 
 
 def counted(number: int, noun: str) -> str:

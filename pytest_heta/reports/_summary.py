@@ -10,7 +10,7 @@ from typing import Final
 from pytest_heta.models import EvaluationReport, MetricSummary, ModeSummary
 from pytest_heta.reports._inert import plain_text
 from pytest_heta.reports._layout import Column, Group, shorten, table, wrap
-from pytest_heta.reports._numbers import NOTHING, counted, format_ms, format_number
+from pytest_heta.reports._numbers import NOTHING, counted, format_ms, format_number, format_seconds
 
 __all__ = ["report_label", "summary_table"]
 
@@ -76,7 +76,7 @@ def _modes(report: EvaluationReport) -> list[ModeSummary]:
 def _headline(report: EvaluationReport) -> str:
     modes = _modes(report)
     cases = max((mode.distinct_cases for mode in modes), default=0)
-    total = report.metadata.get("case_count")
+    total = report.metadata.get("dataset_cases")
     shown = f"{cases} of {total} cases" if _exceeds(total, cases) else counted(cases, "case")
     parts = [f"{report_label(report)}: {shown}", counted(len(modes), "mode"), _builds(report)]
     if report.metadata.get("complete") is False:
@@ -99,10 +99,10 @@ def _builds(report: EvaluationReport) -> str:
         (build.build_seconds, build.unit_id) for build in built if build.build_seconds is not None
     ]
     if timed:
-        text += f" in {sum(seconds for seconds, _ in timed):.2f} s"
+        text += f" in {format_seconds(sum(seconds for seconds, _ in timed))}"
     if len(timed) > 1:
         seconds, unit = max(timed)
-        text += f" (longest {seconds:.2f} s: {plain_text(unit)})"
+        text += f" (longest {format_seconds(seconds)}: {plain_text(unit)})"
     return text
 
 

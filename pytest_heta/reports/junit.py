@@ -47,8 +47,8 @@ def _report_properties(report: EvaluationReport) -> Iterator[Property]:
         for name, metric in summary.metrics.items():
             yield from _metric_properties(f"{label}.{mode}.{name}", metric)
         yield from _mode_properties(f"{label}.{mode}", summary)
-    for gate in report.gates:
-        yield f"{label}.gate[{gate.gate}]", gate_line(gate)
+    # The same gate may be written in the suite and on the command line.
+    yield from {f"{label}.gate[{gate.gate}]": gate_line(gate) for gate in report.gates}.items()
 
 
 def _metric_properties(name: str, metric: MetricSummary) -> Iterator[Property]:

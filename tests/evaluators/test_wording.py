@@ -1,7 +1,7 @@
 """Texts compared as a reader would."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_heta.evaluators.wording import contains_phrase, folded, same_answer
@@ -24,6 +24,7 @@ def test_folding(text, expected):
     assert folded(text) == expected
 
 
+@settings(deadline=None)
 @given(text=st.text())
 def test_folding_twice_changes_nothing_more(text):
     assert folded(folded(text)) == folded(text)
@@ -61,6 +62,7 @@ def test_phrases_are_whole_words(text, phrase, contained):
     assert contains_phrase(text, phrase) is contained
 
 
+@settings(deadline=None)
 @given(text=st.text(), phrase=st.text())
 def test_a_phrase_between_spaces_is_contained(text, phrase):
     phrase = folded(phrase)
@@ -91,6 +93,7 @@ def test_answers_are_compared_as_squad_does(answer, expected, same):
     assert same_answer(answer, expected) is same
 
 
+@settings(deadline=None)
 @given(text=st.text().filter(folded))
 def test_an_answer_is_the_same_as_itself(text):
     assert same_answer(text, text)

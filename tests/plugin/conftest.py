@@ -23,7 +23,7 @@ CASES = [
     {"case_id": "rain", "query": "rain cloud", "evidence": ["cloud"], "labels": {"kind": "sky"}},
 ]
 
-RECIPE = '''
+RECIPE = """
 import json, os, pathlib
 
 
@@ -56,22 +56,31 @@ class Recipe:
     def create(self, *, name, objects, source_keys, workspace):
         builds = os.environ.get("TOY_BUILDS")
         if builds:
-            (pathlib.Path(builds) / f"{name}-{os.getpid()}").open("a").write("x")
+            with (pathlib.Path(builds) / f"{name}-{os.getpid()}").open("a") as file:
+                file.write("x")
         return KnowledgeBase({key: objects.get(key).decode("utf-8") for key in source_keys})
 
 
 recipe = Recipe()
-'''
+"""
 
 SUITE = """
 from pathlib import Path
 from pytest_heta import JsonlBenchmark, suite
-
+{before}
 toys = suite(
     JsonlBenchmark(Path(__file__).parent / "toys", name="toys"),
-    evaluators=["recall@1", "ndcg@10"],
+    evaluators={evaluators},
     {arguments}
 )
+"""
+
+RECORDING = """
+class KnowledgeBase(KnowledgeBase):
+    def query(self, text, *, mode, top_k, options=None):
+        with pathlib.Path(__file__).with_name("asked.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps([text, mode, top_k, options]) + "\\n")
+        return super().query(text, mode=mode, top_k=top_k, options=options)
 """
 
 
@@ -107,10 +116,36 @@ class World:
         """Write the recipe's module."""
         (self.path / name).write_text(dedent(source), encoding="utf-8")
 
-    def suite(self, arguments: str = "", *, extra: str = "", name: str = "bench_toys.py") -> None:
+    def extend_recipe(self, source: str) -> None:
+        """Append to the recipe's module, for example ``class KnowledgeBase(KnowledgeBase)``."""
+        path = self.path / "recipe.py"
+        path.write_text(path.read_text(encoding="utf-8") + dedent(source), encoding="utf-8")
+
+    def record_queries(self) -> None:
+        """Let the recipe's knowledge bases write down what they are asked."""
+        self.extend_recipe(RECORDING)
+
+    def asked(self) -> list[list[Any]]:
+        """Return text, mode, top_k and options of each recorded query, in order."""
+        lines = (self.path / "asked.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def suite(
+        self,
+        arguments: str = "",
+        *,
+        before: str = "",
+        evaluators: str = '["recall@1", "ndcg@10"]',
+        extra: str = "",
+        name: str = "bench_toys.py",
+    ) -> None:
         """Write the suite file; ``arguments`` go into the call of ``suite``."""
-        text = SUITE.format(arguments=arguments) + dedent(extra)
-        (self.path / name).write_text(text, encoding="utf-8")
+        text = SUITE.format(before=dedent(before), evaluators=evaluators, arguments=arguments)
+        (self.path / name).write_text(text + dedent(extra), encoding="utf-8")
+
+    def ini(self, *lines: str) -> None:
+        """Write the ini file."""
+        self.pytester.makeini("[pytest]\n" + "\n".join(lines) + "\n")
 
     def run(self, *args: str, recipe: str | None = "recipe.py:recipe") -> pytest.RunResult:
         """Run pytest in this process."""
@@ -118,6 +153,13 @@ class World:
         return self.pytester.runpytest_inprocess(
             "-p", "no:randomly", "-p", "no:cacheprovider", "-W", "error", *given, *args
         )
+
+    def usage_error(self, *args: str, recipe: str | None = "recipe.py:recipe") -> str:
+        """Run pytest, which refuses to run, and return the line that says why."""
+        result = self.run(*args, recipe=recipe)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
+        return line.removeprefix("ERROR: ")
 
     def report(self, path: str = "report.json") -> dict[str, Any]:
         """Return the only report of the report file, parsed strictly."""
@@ -145,3 +187,13 @@ def world(pytester: pytest.Pytester) -> World:
 def collected_ids() -> Callable[[pytest.RunResult], list[str]]:
     """Return the node ids that ``--collect-only -q`` printed."""
     return lambda result: [line for line in result.outlines if "::" in line]
+
+
+@pytest.fixture
+def count_builds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], int]:
+    """Return a function that counts the knowledge bases that were built so far."""
+    folder = tmp_path_factory.mktemp("builds")
+    monkeypatch.setenv("TOY_BUILDS", str(folder))
+    return lambda: sum(len(path.read_text(encoding="utf-8")) for path in folder.iterdir())

@@ -138,6 +138,17 @@ def test_many_judgments_are_counted_not_dropped(make_result):
     assert lines[-1].endswith("d9, ... and 15 more")
 
 
+def test_of_a_long_list_the_top_and_the_expected_results_are_shown(make_result):
+    results = [found(f"d{number}") for number in range(1, 101)]
+    result = make_result("q", response=QueryResponse(mode="fts", results=results))
+    expected = BenchmarkExpected(evidence=[BenchmarkEvidence(reference_id="d57")])
+    lines = case_details(result, expected, 80)
+    assert "retrieved  100 results, 1 expected (*)" in lines
+    assert [line.split()[0] for line in lines[4:]] == [*map(str, range(1, 11)), "57", "..."]
+    assert lines[-1] == "  ... and 89 more"
+    assert case_details(result, None, 80)[-1] == "  ... and 90 more"
+
+
 @pytest.mark.parametrize("grade", ["high", None, [1]])
 def test_a_grade_that_is_no_number_does_no_harm(make_result, grade):
     evidence = [BenchmarkEvidence(reference_id="d1", metadata={"relevance": grade})]

@@ -21,7 +21,11 @@ def test_the_aggregates_of_a_report(make_report, make_mode, make_metric, make_ga
                 failed=1,
             )
         ],
-        gates=[make_gate(0.8123456789), make_gate(None, status="undecided", n=0, threshold=0.9)],
+        gates=[
+            make_gate(0.8123456789),
+            make_gate(0.8123456789, origin="command line"),
+            make_gate(None, status="undecided", n=0, threshold=0.9),
+        ],
     )
     assert suite_properties([report]) == [
         ("handbook.fts.ndcg@10", "0.8123456789"),

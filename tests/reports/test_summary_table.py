@@ -223,9 +223,14 @@ def test_units_that_were_built(make_report, make_mode, make_metric):
     assert all(len(line) <= 60 for line in summary_table(report, 60))
 
 
+def test_short_builds_are_in_milliseconds(make_report):
+    report = make_report(unit_builds=[UnitBuild(unit_id="a", build_seconds=0.00432)])
+    assert summary_table(report, 100)[0].endswith("1 knowledge base built in 4.32 ms")
+
+
 def test_what_did_not_run_is_said(make_report, make_mode):
     mode = make_mode("fts", [], samples=12, planned_samples=62, distinct_cases=12)
-    metadata = {"label": "handbook@local", "case_count": 225, "complete": False}
+    metadata = {"label": "handbook@local", "dataset_cases": 225, "complete": False}
     lines = summary_table(make_report([mode], metadata=metadata), 80)
     assert lines[0] == "handbook@local: 12 of 225 cases, 1 mode, INCOMPLETE"
     assert "12 of 62" in lines[-1]

@@ -1,0 +1,1 @@
+"""The embedded recipes ``local`` and ``local-minilm``, and their parts."""
