@@ -27,7 +27,8 @@ def beir_document(record: Record) -> BenchmarkDocument:
     """Return the document of a line of ``corpus.jsonl``."""
     identifier = record.identifier("_id")
     if "text" not in record.fields:
-        record.string("text")  # raises: null and "" are an empty text, nothing is not
+        # Null and "" are an empty text; no text at all is another layout.
+        raise record.missing("text")
     return record.build(
         BenchmarkDocument,
         document_id=identifier,

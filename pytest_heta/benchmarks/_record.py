@@ -191,13 +191,15 @@ class Record(NamedTuple):
             prefix = f"{self.within.rstrip('.')}: " if self.within else ""
             raise self.error(prefix + error.message, error.hint) from None
 
-    def _required(self, names: Collection[str], value: T | None) -> T:
+    def missing(self, *names: str) -> DatasetInvalidError:
+        """Return the error that none of the fields ``names`` is there."""
+        wanted = " or ".join(self.named(name) for name in names)
+        there = ", ".join(shown(name) for name in list(self.fields)[:_LISTED_NAMES])
+        return self.error(f"{wanted} is missing", hint=f"fields that are there: {there or 'none'}")
+
+    def _required(self, names: tuple[str, ...], value: T | None) -> T:
         if value is None:
-            wanted = " or ".join(self.named(name) for name in names)
-            there = ", ".join(shown(name) for name in list(self.fields)[:_LISTED_NAMES])
-            raise self.error(
-                f"{wanted} is missing", hint=f"fields that are there: {there or 'none'}"
-            )
+            raise self.missing(*names)
         return value
 
 

@@ -7,16 +7,21 @@ given.
 
 from __future__ import annotations
 
+import ast
 import os
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_heta.plugin.options import add_options, given_recipes
+from pytest_heta.plugin.options import add_options, given_recipes, wants_listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_PACKAGES: Final = ("pytest_heta", "heta_framework")
+"""What a suite file imports: these packages' benchmarks are told by their shape."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,14 +36,23 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Keep the session's own files out of datasets, before anyone asks where they go."""
+    if given_recipes(config):
+        from pytest_heta.plugin.datasets import keep_out_of_datasets  # noqa: PLC0415
+
+        keep_out_of_datasets(config)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Bring in the plugin proper when a recipe is given, and a hint when not."""
     config.addinivalue_line(
         "markers",
-        "heta(benchmark, unit, mode, **labels): put on every benchmark case by pytest-heta; "
-        "select with -m \"heta(mode='hybrid_search')\".",
+        "heta(benchmark, recipe, unit, mode, **labels): put on every benchmark case by "
+        "pytest-heta; select with -m \"heta(mode='hybrid_search')\".",
     )
-    if given_recipes(config) or config.getoption("heta_list"):
+    if given_recipes(config) or wants_listing(config):
         from pytest_heta.plugin.activation import activate  # noqa: PLC0415 - heavy, on purpose
 
         activate(config)
@@ -46,18 +60,45 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(MissingRecipeHint(), "heta-missing-recipe-hint")
 
 
+def is_suite_name(path: Path) -> bool:
+    """Whether a file has the name of a suite, ``bench_*.py``."""
+    return path.suffix == ".py" and path.name.startswith("bench_")
+
+
 def is_suite_file(path: Path) -> bool:
-    """Whether a file is a suite: ``bench_*.py`` whose text names heta.
+    """Whether a file is a suite: ``bench_*.py`` that imports a package of ours.
 
     A file is never imported to find out: one that is not a suite must behave
     as if this plugin were not installed.
     """
-    if path.suffix != ".py" or not path.name.startswith("bench_"):
+    if not is_suite_name(path):
         return False
     try:
-        return b"heta" in path.read_bytes()
+        source = path.read_bytes()
     except OSError:
         return False
+    return any(name.encode() in source for name in _PACKAGES) and _imports_ours(source)
+
+
+def _imports_ours(source: bytes) -> bool:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        # Its collection says what is wrong with it.
+        return True
+    return any(name.partition(".")[0] in _PACKAGES for name in _imported_modules(tree))
+
+
+def _imported_modules(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # As in pytest.importorskip("pytest_heta"); a sentence is not a name.
+            yield node.value if node.value in _PACKAGES else ""
 
 
 class MissingRecipeHint:

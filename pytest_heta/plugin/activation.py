@@ -17,13 +17,14 @@ from pytest_heta.models import EvaluationReport
 from pytest_heta.plugin import fixtures
 from pytest_heta.plugin.collect import CollectionPlugin
 from pytest_heta.plugin.conclusion import ConclusionPlugin
+from pytest_heta.plugin.datasets import place_for_files
 from pytest_heta.plugin.listing import ListingPlugin
 from pytest_heta.plugin.options import RunOptions, data_dir_of_ini, read_options, refuse
 from pytest_heta.plugin.results import ReportPlugin, ResultCollector
 from pytest_heta.plugin.state import RUN, Run
 from pytest_heta.plugin.terminal import TerminalPlugin
 from pytest_heta.plugin.workers import ControllerPlugin, WorkerPlugin
-from pytest_heta.reports import check_writable, parse_report_option, read_reports
+from pytest_heta.reports import ReportTarget, check_writable, parse_report_option, read_reports
 
 __all__ = ["activate"]
 
@@ -40,7 +41,7 @@ def activate(config: pytest.Config) -> None:
         recipes = _load_recipes(options)
         gates = tuple(parse_gate(text, origin) for text, origin in options.gates)
         baseline = _read_baseline(options)
-        targets = [parse_report_option(text) for text in options.reports]
+        targets = _report_targets(config, options)
     except HetaError as error:
         raise pytest.UsageError(str(error)) from error
     _check_modes(options, recipes)
@@ -115,7 +116,15 @@ def _read_baseline(options: RunOptions) -> Mapping[str, EvaluationReport]:
     return {report.report_key: report for report in file.reports}
 
 
-def _check_targets(config: pytest.Config, targets: list[tuple[str, Path]]) -> None:
+def _report_targets(config: pytest.Config, options: RunOptions) -> list[ReportTarget]:
+    """Return the report files; nobody has to name one to keep it out of a dataset."""
+    named = config.getoption("heta_report") or config.getini("heta_report")
+    place = config.invocation_params.dir if named else place_for_files(config)
+    targets = [parse_report_option(text) for text in options.reports]
+    return [target._replace(path=place / target.path) for target in targets]
+
+
+def _check_targets(config: pytest.Config, targets: list[ReportTarget]) -> None:
     if config.option.collectonly:
         return
     try:

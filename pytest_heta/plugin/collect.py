@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final
@@ -18,10 +20,10 @@ from typing import Any, Final
 import pytest
 
 from pytest_heta.api import as_suite
-from pytest_heta.benchmarks import benchmark_from_folder
 from pytest_heta.core.plan import Sample, Suite, UnitPlan
 from pytest_heta.errors import HetaError
-from pytest_heta.plugin import is_suite_file
+from pytest_heta.plugin import is_suite_file, is_suite_name
+from pytest_heta.plugin.datasets import DATASET_FILES, named_dataset
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
 
 __all__ = [
@@ -31,11 +33,14 @@ __all__ = [
     "SuiteModule",
     "UnitNode",
     "case_item_id",
-    "unit_node_of",
+    "declared_suites",
     "unit_node_name",
+    "unit_node_of",
 ]
 
-_DATASET_FILES: Final = ("queries.jsonl", "cases.jsonl")
+SUITES: Final = pytest.StashKey[dict[str, Suite]]()
+"""The suites that a module declares."""
+
 _MAX_ID_LENGTH: Final = 80
 _NOT_IN_CASE_ID: Final = re.compile(r"::|[\s\x00-\x1f\x7f-\x9f]")
 _NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
@@ -65,15 +70,19 @@ def unit_node_name(unit_id: str) -> str:
     return text
 
 
-def _distinct(texts: Sequence[str], raw: Sequence[str]) -> list[str]:
-    """Return ``texts`` with a digest of the raw id behind all but the first of equals."""
-    seen: set[str] = set()
-    result = []
-    for text, raw_text in zip(texts, raw, strict=True):
-        unique = text if text not in seen else f"{text}-{_digest(raw_text)}"
-        seen.add(unique)
-        result.append(unique)
-    return result
+def _distinct(ids: Sequence[str], as_item_id: Callable[[str], str]) -> dict[str, str]:
+    """Return each id as it stands in a node id, no two alike.
+
+    An id that needs no change keeps its name; of those that become alike by
+    the change, each gets a digest. So a name depends on what ids there are and
+    not on their order.
+    """
+    cleaned = {raw: as_item_id(raw) for raw in ids}
+    counts = Counter(cleaned.values())
+    return {
+        raw: text if text == raw or counts[text] == 1 else f"{text}-{_digest(raw)}"
+        for raw, text in cleaned.items()
+    }
 
 
 class SuiteModule(pytest.Module):
@@ -103,6 +112,26 @@ class DatasetFile(pytest.Module):
     def collect(self) -> Iterator[pytest.Collector]:
         """Yield the folder's benchmark for each recipe."""
         yield from benchmark_nodes(self, self.suite)
+
+
+def declared_suites(module: ModuleType) -> dict[str, Suite]:
+    """Return the suites of a module by the names they are declared under.
+
+    Left out are names that begin with ``_``, a benchmark that a suite of the
+    module wraps, and second names of the same object.
+    """
+    declared = {
+        name: (obj, suite)
+        for name, obj in vars(module).items()
+        if not name.startswith("_") and (suite := as_suite(obj)) is not None
+    }
+    known = {id(suite.benchmark) for obj, suite in declared.values() if obj is suite}
+    suites = {}
+    for name, (obj, suite) in declared.items():
+        if id(obj) not in known:
+            known.add(id(obj))
+            suites[name] = suite
+    return suites
 
 
 def benchmark_nodes(parent: pytest.Module, suite: Suite) -> list[BenchmarkNode]:
@@ -136,11 +165,8 @@ class BenchmarkNode(pytest.Collector):
             entry = run.plan_suite(self.suite, suite_id, self.recipe)
         except HetaError as error:
             raise self.CollectError(str(error)) from error
-        units = entry.plan.units
-        names = _distinct(
-            [unit_node_name(unit.unit_id) for unit in units], [unit.unit_id for unit in units]
-        )
-        for unit, name in zip(units, names, strict=True):
+        for unit in entry.plan.units:
+            name = unit_node_name(unit.unit_id)
             yield UnitNode.from_plan(self, name=name, entry=entry, unit=unit)
 
 
@@ -175,8 +201,15 @@ class UnitNode(pytest.Class):
         return name in self.entry.plan.modes
 
     def item_ids(self) -> list[str]:
-        """Return the ids of the unit's cases, as they stand in node ids."""
-        return _distinct([case_item_id(c) for c in self.unit.case_ids], self.unit.case_ids)
+        """Return the ids of the unit's cases, as they stand in node ids.
+
+        They are told apart among all cases of the unit, so that a limit or a
+        sample gives no case another name.
+        """
+        units = self.entry.loaded.units
+        case_ids = next(u.case_ids for u in units if u.unit_id == self.unit.unit_id)
+        names = _distinct(case_ids, case_item_id)
+        return [names[case_id] for case_id in self.unit.case_ids]
 
     def samples(self, mode: str) -> list[Sample]:
         """Return the samples of one mode, in the dataset's order."""
@@ -205,6 +238,17 @@ def _case_function(mode: str, path: Path) -> Callable[..., None]:
     return function
 
 
+def _rewrite_assertions(path: Path) -> None:
+    """Let pytest explain failed assertions in a file that ``python_files`` does not match.
+
+    pytest asks for a module's name, which depends on its import mode: some
+    part of the path with dots.
+    """
+    parts = [part.replace(".", "_") for part in path.with_suffix("").parts[1:]]
+    names = {".".join(parts[start:]) for start in range(len(parts))}
+    pytest.register_assert_rewrite(*sorted(names - sys.modules.keys()))
+
+
 def unit_node_of(item: pytest.Item) -> UnitNode | None:
     """Return the run unit of an item, None for an ordinary test."""
     parent = item.parent
@@ -216,43 +260,33 @@ class CollectionPlugin:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._added_pattern = False
 
     # -- files ----------------------------------------------------------------
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
-    ) -> Iterator[Any]:
+    ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
         """Collect suite files in folders, though ``python_files`` does not match them.
 
         pytest itself collects a Python file that is named on the command line
         or matches ``python_files``; this adds the others and a dataset
         folder's file, so that nothing is collected twice.
         """
-        collected: list[pytest.Collector] = yield
-        if collected:
-            return collected
-        if is_suite_file(file_path):
+        collected = yield
+        if file_path.name in DATASET_FILES:
+            benchmark = named_dataset(parent.session, file_path)
+            if benchmark is not None:
+                suite = Suite(benchmark)
+                return [*collected, DatasetFile.from_suite(parent, path=file_path, suite=suite)]
+        if is_suite_file(file_path) and not any(
+            isinstance(node, SuiteModule) for node in collected
+        ):
             module = parent.session.gethookproxy(file_path).pytest_pycollect_makemodule(
                 module_path=file_path, parent=parent
             )
-            return [module]
-        if file_path.name in _DATASET_FILES:
-            return self._dataset_file(file_path, parent)
+            return [*collected, module]
         return collected
-
-    def _dataset_file(self, path: Path, parent: pytest.Collector) -> list[DatasetFile]:
-        session = parent.session
-        if not (session.isinitpath(path) or session.isinitpath(path.parent)):
-            return []
-        try:
-            benchmark = benchmark_from_folder(path.parent)
-        except HetaError as error:
-            raise pytest.UsageError(str(error)) from error
-        if benchmark is None:
-            return []
-        return [DatasetFile.from_suite(parent, path=path, suite=Suite(benchmark))]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makemodule(
@@ -260,18 +294,23 @@ class CollectionPlugin:
     ) -> pytest.Module | None:
         """Return a suite's module."""
         if is_suite_file(module_path):
+            _rewrite_assertions(module_path)
             module: pytest.Module = SuiteModule.from_parent(parent, path=module_path)
             return module
         return None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pycollect_makeitem(
-        self, collector: pytest.Module | pytest.Class, name: str, obj: object
+        self, collector: pytest.Module | pytest.Class, name: str
     ) -> list[BenchmarkNode] | None:
-        """Turn a benchmark declared at module level into nodes."""
-        if not isinstance(collector, SuiteModule) or name.startswith("__"):
+        """Turn a benchmark declared at module level into nodes.
+
+        A file that pytest collects by itself may also get its benchmarks from
+        a module that is not ours.
+        """
+        if not isinstance(collector, pytest.Module) or not is_suite_name(collector.path):
             return None
-        suite = as_suite(obj)
+        suite = collector.stash.setdefault(SUITES, declared_suites(collector.obj)).get(name)
         return None if suite is None else benchmark_nodes(collector, suite)
 
     # -- items ----------------------------------------------------------------
@@ -289,7 +328,8 @@ class CollectionPlugin:
                 marks=pytest.mark.heta(
                     **{
                         **_labels_as_keywords(plan.cases[sample.case].labels),
-                        "benchmark": plan.label,
+                        "benchmark": plan.benchmark.name,
+                        "recipe": plan.recipe_name,
                         "unit": unit.unit.unit_id,
                         "mode": mode,
                     }
@@ -312,13 +352,17 @@ class CollectionPlugin:
             keywords.update(str(part) for part in values)
         item.extra_keyword_matches.update(keywords)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
         """Bring the items of a unit together again when another plugin shuffled them.
 
         A knowledge base is built once per unit only when the unit's items
-        follow each other.
+        follow each other. The unit whose item comes first is first, so that
+        ``--ff`` begins with the units that have failed cases.
         """
+        yield
         by_unit: dict[object, list[pytest.Item]] = {}
         for item in items:
             by_unit.setdefault(unit_node_of(item) or item, []).append(item)
@@ -344,5 +388,6 @@ def _labels_as_keywords(labels: Any) -> dict[str, Any]:
     return {
         str(name): value
         for name, value in labels.items()
-        if str(name).isidentifier() and isinstance(value, str | int | bool | None)
+        # "self" would be the mark's own.
+        if str(name).isidentifier() and name != "self" and isinstance(value, str | int | bool | None)
     }

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_heta.api import as_suite, available_recipes
-from pytest_heta.benchmarks import benchmark_from_folder
+from pytest_heta.api import available_recipes
 from pytest_heta.core.plan import Suite, recipe_modes
-from pytest_heta.errors import HetaError
 from pytest_heta.evaluators import evaluator_names
 from pytest_heta.plugin import is_suite_file
+from pytest_heta.plugin.collect import declared_suites
+from pytest_heta.plugin.datasets import DATASET_FILES, named_dataset
 from pytest_heta.plugin.state import Run
 
 __all__ = ["ListingPlugin"]
@@ -25,10 +25,8 @@ class ListingModule(pytest.Module):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Note the benchmarks; yield nothing."""
-        for value in list(vars(self.obj).values()):
-            suite = as_suite(value)
-            if suite is not None:
-                self.found.setdefault(_name(suite), suite)
+        for suite in declared_suites(self.obj).values():
+            self.found.setdefault(_name(suite), suite)
         yield from ()
 
 
@@ -43,20 +41,14 @@ class ListingPlugin:
         self, file_path: Path, parent: pytest.Collector
     ) -> ListingModule | None:
         """Take in suite files, and dataset folders named on the command line."""
-        where = str(file_path)
         if is_suite_file(file_path):
             module: ListingModule = ListingModule.from_parent(parent, path=file_path)
             module.found = self._found.setdefault(module.nodeid, {})
             return module
-        if parent.session.isinitpath(file_path.parent):
-            folder = str(file_path.parent)
-            try:
-                benchmark = benchmark_from_folder(file_path.parent)
-            except HetaError as error:
-                raise pytest.UsageError(str(error)) from error
-            if benchmark is not None and folder not in self._found:
-                where = folder
-                self._found[where] = {benchmark.manifest.name: Suite(benchmark)}
+        if file_path.name in DATASET_FILES:
+            benchmark = named_dataset(parent.session, file_path)
+            if benchmark is not None:
+                self._found[str(file_path.parent)] = {benchmark.manifest.name: Suite(benchmark)}
         return None
 
     @pytest.hookimpl(trylast=True)

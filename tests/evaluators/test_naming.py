@@ -1,5 +1,7 @@
 """From what a suite writes to an evaluator."""
 
+from pathlib import Path
+
 import pytest
 
 from pytest_heta.errors import ConfigurationError, MeasureUnknownError
@@ -43,6 +45,12 @@ def test_every_listed_name_makes_an_evaluator():
         name = listed.replace("@k", "@7")
         assert as_evaluator(name).name == name
     assert {f"{family}@k" for family in measure_families()} < set(evaluator_names())
+
+
+def test_every_listed_name_is_documented():
+    reference = Path(__file__).parents[2] / "docs" / "reference" / "measures.md"
+    text = reference.read_text(encoding="utf-8")
+    assert [name for name in evaluator_names() if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,9 @@ DOCUMENTS = [
     {"document_id": "drum", "text": "drum tuning for beginners"},
 ]
 
+# Hypothesis, where it is not in use, takes a second to say so at the end of a run.
+QUIET = ["-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+
 CASES = [
     {"case_id": "pie", "query": "apple pie", "evidence": ["apple"], "labels": {"kind": "food"}},
     {"case_id": "repair", "query": "bike repair", "evidence": ["bike"], "labels": {"kind": "tech"}},
@@ -150,9 +153,7 @@ class World:
     def run(self, *args: str, recipe: str | None = "recipe.py:recipe") -> pytest.RunResult:
         """Run pytest in this process."""
         given = [] if recipe is None else [f"--heta-recipe={recipe}"]
-        return self.pytester.runpytest_inprocess(
-            "-p", "no:randomly", "-p", "no:cacheprovider", "-W", "error", *given, *args
-        )
+        return self.pytester.runpytest_inprocess(*QUIET, "-W", "error", *given, *args)
 
     def usage_error(self, *args: str, recipe: str | None = "recipe.py:recipe") -> str:
         """Run pytest, which refuses to run, and return the line that says why."""

@@ -1,0 +1,106 @@
+"""Dataset folders as arguments: which they are, and that nothing is written into them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from pytest_heta.benchmarks import BeirBenchmark, JsonlBenchmark, benchmark_from_folder
+from pytest_heta.errors import HetaError
+from pytest_heta.plugin import is_suite_file
+from pytest_heta.protocols import BenchmarkProtocol
+
+__all__ = [
+    "DATASET_FILES",
+    "keep_out_of_datasets",
+    "named_dataset",
+    "names_paths",
+    "place_for_files",
+]
+
+DATASET_FILES: Final = {"queries.jsonl": BeirBenchmark, "cases.jsonl": JsonlBenchmark}
+"""The file that stands for a dataset folder in node ids, by what the folder holds."""
+
+_BENCHMARK_STORAGE: Final = "file://./.benchmarks"
+"""Where pytest-benchmark makes a folder in every session, if it is not told otherwise."""
+
+
+def names_paths(config: pytest.Config) -> bool:
+    """Whether there are arguments: without any, pytest takes the current folder."""
+    told: bool | None = getattr(config, "workerinput", {}).get("heta_names_paths")
+    return config.args_source is not config.ArgsSource.INVOCATION_DIR if told is None else told
+
+
+def named_dataset(session: pytest.Session, path: Path) -> BenchmarkProtocol | None:
+    """Return the benchmark that a file stands for: its folder, or it, is an argument.
+
+    A folder with a suite file of its own is left to that file.
+
+    Raises:
+        pytest.UsageError: if it is not clear what the folder holds.
+    """
+    folder = path.parent
+    if not session.isinitpath(path) and not (
+        session.isinitpath(folder) and names_paths(session.config) and _is_bare(folder)
+    ):
+        return None
+    try:
+        benchmark = benchmark_from_folder(folder)
+    except HetaError as error:
+        raise pytest.UsageError(str(error)) from error
+    # A folder has one benchmark, and one file stands for it.
+    return benchmark if DATASET_FILES.get(path.name) is type(benchmark) else None
+
+
+def _is_bare(folder: Path) -> bool:
+    return not any(is_suite_file(path) for path in folder.glob("bench_*.py"))
+
+
+def keep_out_of_datasets(config: pytest.Config) -> None:
+    """Move pytest's cache and pytest-benchmark's folder, should they lie in a dataset.
+
+    The dataset is the root folder of a session when it is the only argument
+    and has no ini file above it.
+    """
+    folders = _dataset_folders(config)
+    if not folders:
+        return
+    here, place = config.invocation_params.dir.resolve(), place_for_files(config)
+    cache = (config.rootpath / str(config.getini("cache_dir"))).resolve()
+    if any(cache.is_relative_to(folder) for folder in folders):
+        # pytest reads this value once more, when it makes its cache; it has no
+        # public way to change it by then.
+        values: dict[str, Any] = config._inicache  # noqa: SLF001
+        values["cache_dir"] = str(place / ".pytest_cache")
+    if place != here and config.getoption("benchmark_storage", None) == _BENCHMARK_STORAGE:
+        config.option.benchmark_storage = f"file://{place / '.benchmarks'}"
+
+
+def place_for_files(config: pytest.Config) -> Path:
+    """Return the current folder or, when it is part of a dataset, the folder around that."""
+    place = config.invocation_params.dir.resolve()
+    # Inner folders first: what is around them may be a dataset, too.
+    for folder in sorted(_dataset_folders(config), reverse=True):
+        if place.is_relative_to(folder):
+            place = folder.parent
+    return place
+
+
+def _dataset_folders(config: pytest.Config) -> set[Path]:
+    """Return the dataset folders among the arguments."""
+    if not names_paths(config):
+        return set()
+    here = config.invocation_params.dir
+    paths = {(here / argument.partition("::")[0]).resolve() for argument in config.args}
+    folders = {path.parent if path.name in DATASET_FILES else path for path in paths}
+    return {folder for folder in folders if _holds_dataset(folder)}
+
+
+def _holds_dataset(folder: Path) -> bool:
+    try:
+        return benchmark_from_folder(folder) is not None
+    except HetaError:
+        # It does, and its collection will say what is wrong with it.
+        return True
