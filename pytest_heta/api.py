@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import importlib
 import importlib.util
 import sys
@@ -33,7 +35,7 @@ from pytest_heta.events import RunCompleted
 from pytest_heta.models import EvaluationReport
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol, BenchmarkProtocol
 
-__all__ = ["as_suite", "available_recipes", "load_recipe", "run", "suite"]
+__all__ = ["as_suite", "available_recipes", "data_dir", "load_recipe", "run", "suite"]
 
 RECIPES: Final = "pytest_heta.recipes"
 """Entry-point group of recipes."""
@@ -47,6 +49,17 @@ _BENCHMARK_METHODS: Final = (
     "run_units",
     "evaluators",
 )
+
+
+def data_dir() -> Path | None:
+    """Return the folder with public collections, None if there is none.
+
+    It is named by the environment variable ``HETA_DATA_DIR``; the pytest
+    plugin sets that from ini ``heta_data_dir`` when it is not set already.
+    """
+    value = os.environ.get("HETA_DATA_DIR")
+    folder = Path(value).expanduser() if value else None
+    return folder if folder is not None and folder.is_dir() else None
 
 
 # --- suites ------------------------------------------------------------------

@@ -272,7 +272,8 @@ class BenchmarkEvidence(_Record):
     @property
     def grade(self) -> float:
         """Grade of the judgment (``metadata["relevance"]``), 1 when none is given."""
-        return float(self.metadata.get("relevance", 1.0))
+        relevance = self.metadata.get("relevance")
+        return 1.0 if relevance is None else float(relevance)
 
 
 class BenchmarkExpected(_Record):

@@ -5,5 +5,11 @@ from __future__ import annotations
 # Inner runs of pytester forget modules that they import first. Modules with
 # state of their own (stash keys, extension modules) must be here before.
 import numpy as np  # noqa: F401
+from hypothesis import settings
 
 import pytest_heta.plugin.activation  # noqa: F401
+
+# A deadline would assert a time; the same examples in every run make a failure
+# one that everybody sees.
+settings.register_profile("heta", deadline=None, derandomize=True)
+settings.load_profile("heta")

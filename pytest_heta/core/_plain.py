@@ -207,8 +207,9 @@ class _Converter:
 
     def _mapping(self, items: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
+        floor = self._floor(depth)
         for key, item in items:
-            if self._left <= 0:
+            if self._left <= floor:
                 kept[_LEFT_OUT] = _LEFT_OUT
                 break
             name = self._text(key) if isinstance(key, str) else safe_str(key)
@@ -217,9 +218,14 @@ class _Converter:
 
     def _sequence(self, items: Iterable[Any], depth: int) -> list[Any]:
         kept: list[Any] = []
+        floor = self._floor(depth)
         for item in items:
-            if self._left <= 0:
+            if self._left <= floor:
                 kept.append(_LEFT_OUT)
                 break
             kept.append(self.convert(item, depth + 1))
         return kept
+
+    def _floor(self, depth: int) -> int:
+        """Return how much a container leaves to what comes after it: half, if anything may."""
+        return self._left // 2 if depth else 0

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -277,7 +278,7 @@ async def _ask_unit(
         if cancelled():
             return
         if sample.mode not in asked:
-            for case_id in unit.case_ids[: run.options.warmup]:
+            for case_id in islice(cycle(unit.case_ids), run.options.warmup):
                 await _ask(run, built, case_id, sample.mode)
         cold = sample.mode not in asked and not run.options.warmup
         asked.add(sample.mode)

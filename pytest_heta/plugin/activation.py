@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,14 @@ from pytest_heta.plugin.collect import CollectionPlugin
 from pytest_heta.plugin.conclusion import ConclusionPlugin
 from pytest_heta.plugin.datasets import place_for_files
 from pytest_heta.plugin.listing import ListingPlugin
-from pytest_heta.plugin.options import RunOptions, data_dir_of_ini, read_options, refuse
+from pytest_heta.plugin.options import (
+    RunOptions,
+    data_dir_of_ini,
+    ini_folder,
+    read_options,
+    refuse,
+    source_of,
+)
 from pytest_heta.plugin.results import ReportPlugin, ResultCollector
 from pytest_heta.plugin.state import RUN, Run
 from pytest_heta.plugin.terminal import TerminalPlugin
@@ -37,16 +45,11 @@ def activate(config: pytest.Config) -> None:
     """
     options = read_options(config)
     export_data_dir(config)
-    try:
-        recipes = _load_recipes(options)
-        gates = tuple(parse_gate(text, origin) for text, origin in options.gates)
-        baseline = _read_baseline(options)
-        targets = _report_targets(config, options)
-    except HetaError as error:
-        raise pytest.UsageError(str(error)) from error
-    _check_modes(options, recipes)
-    if options.no_gates:
-        gates = ()
+    recipes = _load_recipes(config, options)
+    _check_modes(config, options, recipes)
+    gates = _parse_gates(options)
+    baseline = _read_baseline(config, options)
+    targets = _report_targets(config, options)
     run = Run(config, options, recipes, gates, baseline)
     config.stash[RUN] = run
     config.add_cleanup(run.close)
@@ -69,7 +72,7 @@ def activate(config: pytest.Config) -> None:
     conclusion = ConclusionPlugin(run, collector, targets)
     register(collector, "heta-results")
     register(conclusion, "heta-conclusion")
-    register(ControllerPlugin(run, conclusion.resolve_gates), "heta-controller")
+    register(ControllerPlugin(run, conclusion.check_plans), "heta-controller")
     register(TerminalPlugin(run, collector, conclusion), "heta-terminal")
 
 
@@ -82,37 +85,56 @@ def export_data_dir(config: pytest.Config) -> None:
     config.add_cleanup(lambda: os.environ.pop("HETA_DATA_DIR", None))
 
 
-def _load_recipes(options: RunOptions) -> tuple[Any, ...]:
+@contextmanager
+def _blaming(source: str) -> Iterator[None]:
+    """Turn an error into a usage error that names the option it came by."""
+    try:
+        yield
+    except HetaError as error:
+        raise pytest.UsageError(f"{source}: {error}") from error
+
+
+def _load_recipes(config: pytest.Config, options: RunOptions) -> tuple[Any, ...]:
+    source = source_of(config, "recipe")
+    base = ini_folder(config) if source == "heta_recipe" else None
     recipes: dict[str, Any] = {}
     for spec in options.recipes:
-        recipe = load_recipe(spec)
-        name = check_name("recipe", recipe.name)
-        if name in recipes:
-            raise HetaError(
-                f"two recipes are named {name!r}",
-                where="--heta-recipe",
-                hint="give one of them another name",
-            )
-        recipes[name] = recipe
+        with _blaming(source):
+            recipe = load_recipe(spec, base=base)
+        if recipe.name in recipes:
+            refuse(source, f"two recipes are named {recipe.name!r}; give one another name")
+        recipes[recipe.name] = recipe
     return tuple(recipes.values())
 
 
-def _check_modes(options: RunOptions, recipes: tuple[Any, ...]) -> None:
-    """Refuse a mode that a recipe, which says its modes, does not have."""
-    for recipe in recipes:
-        known = recipe_modes(recipe)
-        for mode in options.modes:
+def _check_modes(config: pytest.Config, options: RunOptions, recipes: tuple[Any, ...]) -> None:
+    """Refuse a mode that no knowledge base can have, or not one of a recipe that says its modes."""
+    source = source_of(config, "mode")
+    for mode in options.modes:
+        with _blaming(source):
+            check_name("mode", mode)
+        for recipe in recipes:
+            known = recipe_modes(recipe)
             if known and mode not in known:
-                refuse(
-                    "--heta-mode",
-                    f"recipe {recipe.name!r} has no mode {mode!r}; {did_you_mean(mode, known)}",
-                )
+                hint = did_you_mean(mode, known)
+                refuse(source, f"recipe {recipe.name!r} has no mode {mode!r}; {hint}")
 
 
-def _read_baseline(options: RunOptions) -> Mapping[str, EvaluationReport]:
+def _parse_gates(options: RunOptions) -> tuple[Gate, ...]:
+    gates = []
+    for text, origin in options.gates:
+        with _blaming("heta_gate" if origin == "ini" else "--heta-gate"):
+            gates.append(parse_gate(text, origin))
+    return () if options.no_gates else tuple(gates)
+
+
+def _read_baseline(config: pytest.Config, options: RunOptions) -> Mapping[str, EvaluationReport]:
     if options.baseline is None:
         return {}
-    file = read_reports(Path(options.baseline))
+    source = source_of(config, "baseline")
+    base = ini_folder(config) if source == "heta_baseline" else Path()
+    with _blaming(source):
+        file = read_reports(base / options.baseline)
     return {report.report_key: report for report in file.reports}
 
 
@@ -120,15 +142,14 @@ def _report_targets(config: pytest.Config, options: RunOptions) -> list[ReportTa
     """Return the report files; nobody has to name one to keep it out of a dataset."""
     named = config.getoption("heta_report") or config.getini("heta_report")
     place = config.invocation_params.dir if named else place_for_files(config)
-    targets = [parse_report_option(text) for text in options.reports]
+    with _blaming(source_of(config, "report")):
+        targets = [parse_report_option(text) for text in options.reports]
     return [target._replace(path=place / target.path) for target in targets]
 
 
 def _check_targets(config: pytest.Config, targets: list[ReportTarget]) -> None:
     if config.option.collectonly:
         return
-    try:
+    with _blaming(source_of(config, "report")):
         for _, path in targets:
             check_writable(path)
-    except HetaError as error:
-        raise pytest.UsageError(str(error)) from error

@@ -21,7 +21,7 @@ import pytest
 
 from pytest_heta.api import as_suite
 from pytest_heta.core.plan import Sample, Suite, UnitPlan
-from pytest_heta.errors import HetaError
+from pytest_heta.errors import ConfigurationError, HetaError
 from pytest_heta.plugin import is_suite_file, is_suite_name
 from pytest_heta.plugin.datasets import DATASET_FILES, named_dataset
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
@@ -164,6 +164,8 @@ class BenchmarkNode(pytest.Collector):
         try:
             entry = run.plan_suite(self.suite, suite_id, self.recipe)
         except HetaError as error:
+            if isinstance(error, ConfigurationError):
+                run.refusals.append(str(error))
             raise self.CollectError(str(error)) from error
         for unit in entry.plan.units:
             name = unit_node_name(unit.unit_id)
@@ -370,11 +372,13 @@ class CollectionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note which samples were selected."""
+        """Note which samples were selected, or stop if a suite is declared wrongly."""
         for item in session.items:
             unit = unit_node_of(item)
             if unit is not None:
                 self._run.selected[item.nodeid] = (unit.entry.plan.label, sample_of(item))
+        if not self._run.is_worker:
+            self._run.check_refusals()
 
 
 def sample_of(item: pytest.Item) -> Sample:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from pytest_heta.core.aggregate import build_report, summarise_mode
 from pytest_heta.core.gates import ResolvedGate, decide_gates, resolve_gates, suite_gates
 from pytest_heta.core.plan import BenchmarkPlan, Sample, recipe_modes
-from pytest_heta.core.snapshot import config_snapshot
+from pytest_heta.core.snapshot import config_snapshot, package_versions
 from pytest_heta.errors import HetaError
 from pytest_heta.models import (
     EvaluationCaseResult,
@@ -23,8 +23,9 @@ from pytest_heta.models import (
 )
 from pytest_heta.plugin.execution import fail_on_of
 from pytest_heta.plugin.gates import emit_errors, emit_gates
+from pytest_heta.plugin.options import refuse, source_of
 from pytest_heta.plugin.results import ResultCollector
-from pytest_heta.plugin.state import Run
+from pytest_heta.plugin.state import Run, will_run
 from pytest_heta.reports import suite_properties, write_reports
 
 __all__ = ["ConclusionPlugin"]
@@ -35,6 +36,9 @@ class ConclusionPlugin:
 
     Attributes:
         reports: The reports, in plan order, once the tests have run.
+        gates: What came of the gates, also of those that are about no report.
+        written: Report files that were written.
+        problems: Why report files could not be written.
     """
 
     def __init__(
@@ -47,20 +51,39 @@ class ConclusionPlugin:
         self._gates_counted = False
         self._interrupted: str | None = None
         self.reports: list[EvaluationReport] = []
+        self.gates: tuple[GateResult, ...] = ()
         self.written: list[Path] = []
+        self.problems: list[str] = []
 
-    # -- gates ----------------------------------------------------------------
+    # -- before anything is built -----------------------------------------------
 
-    def resolve_gates(self) -> None:
-        """Match the gates with the plans, before anything is built.
+    def check_plans(self) -> None:
+        """Check what the options say of benchmarks, now that these are known.
 
         Raises:
-            pytest.UsageError: if a gate names what is not there.
+            pytest.UsageError: if a gate or ``--heta-show`` names what is not there.
         """
-        run = self._run
-        if run.options.no_gates or self._gates is not None:
+        self._check_shown_case()
+        if not self._run.options.no_gates and self._gates is None:
+            self._resolve_gates()
+
+    def _check_shown_case(self) -> None:
+        run, show = self._run, self._run.options.show
+        cases = dict.fromkeys(case for plan in run.plans.values() for case in plan.cases)
+        if show is None or show in {"misses", "all"} or show in cases or not cases:
             return
+        close = get_close_matches(show, cases, n=3)
+        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        refuse(
+            source_of(run.config, "show"),
+            f"no case {show!r} is planned; {hint}Give misses, all or the id of a planned case",
+        )
+
+    def _resolve_gates(self) -> None:
+        run = self._run
         plans = list(run.plans.values())
+        if not plans and any(gate.origin == "command line" for gate in run.gates):
+            refuse("--heta-gate", "no benchmark is planned; name a suite file or a dataset folder")
         known_modes = {
             plan.label: recipe_modes(recipe) or plan.modes
             for plan in plans
@@ -76,24 +99,25 @@ class ConclusionPlugin:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Decide the gates when the tests have run, as tests of their own."""
-        run = self._run
         if session.config.option.collectonly:
             return (yield)
-        if run.selected:
-            self.resolve_gates()
+        if will_run(session):
+            self.check_plans()
             self._count_gates(session)
         try:
             outcome = yield
         except pytest.UsageError:
             raise
         except BaseException as error:
-            self._interrupted = type(error).__name__
+            self._interrupted = str(error) or type(error).__name__
             self._conclude(session)
             raise
         if session.shouldfail or session.shouldstop:
             self._interrupted = str(session.shouldfail or session.shouldstop)
         self._conclude(session)
         return outcome
+
+    # -- when the tests have run --------------------------------------------------
 
     def _count_gates(self, session: pytest.Session) -> None:
         """Let the terminal's percentage know that gates are tests too.
@@ -114,8 +138,12 @@ class ConclusionPlugin:
             }
             for label, plan in run.plans.items()
         }
-        anything_ran = any(self._collector.results.values())
-        gates = self._decide(summaries) if anything_ran else ()
+        self.gates = gates = decide_gates(
+            self._gates or (),
+            summaries,
+            subset=run.options.gate_subset,
+            complete=self._completeness(),
+        )
         finished_at = datetime.now(UTC)
         for label, plan in run.plans.items():
             own = tuple(
@@ -128,29 +156,6 @@ class ConclusionPlugin:
             run.config.hook.pytest_heta_report(config=run.config, report=report)
         self._count_gates(session)
         self._emit(gates, summaries)
-
-    def _decide(
-        self, summaries: dict[str, dict[str, ModeSummary]]
-    ) -> tuple[GateResult, ...]:
-        if not self._gates:
-            return ()
-        run = self._run
-        if self._interrupted is not None:
-            decided = decide_gates(
-                self._gates, summaries, subset="skip", complete=self._completeness()
-            )
-            return tuple(
-                gate.model_copy(
-                    update={"status": "skipped", "reason": "the run was interrupted"}
-                )
-                for gate in decided
-            )
-        return decide_gates(
-            self._gates,
-            summaries,
-            subset=run.options.gate_subset,
-            complete=self._completeness(),
-        )
 
     def _completeness(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Return how many samples ran and were planned, by plan label and mode."""
@@ -235,10 +240,13 @@ class ConclusionPlugin:
         config = session.config
         if config.option.collectonly or exitstatus == pytest.ExitCode.USAGE_ERROR:
             return
+        if not any(self._collector.results.values()):
+            # A run that asked nothing leaves the report of the last one alone.
+            return
         for name, value in suite_properties(self.reports):
             _add_junit_property(config, name, value)
         about = {
-            "pytest_heta_version": version("pytest-heta"),
+            "pytest_heta_version": package_versions().get("pytest-heta"),
             "started_at": self._run.started_at.isoformat(),
             "finished_at": datetime.now(UTC).isoformat(),
             "complete": bool(self.reports)
@@ -247,8 +255,13 @@ class ConclusionPlugin:
             "arguments": list(config.invocation_params.args),
         }
         for _, path in self._targets:
-            write_reports(path, about, self.reports)
-            self.written.append(path)
+            try:
+                write_reports(path, about, self.reports)
+            except HetaError as error:
+                self.problems.append(str(error))
+                session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
+            else:
+                self.written.append(path)
 
 
 def _add_junit_property(config: pytest.Config, name: str, value: str) -> None:

@@ -39,7 +39,7 @@ def named_dataset(session: pytest.Session, path: Path) -> BenchmarkProtocol | No
     A folder with a suite file of its own is left to that file.
 
     Raises:
-        pytest.UsageError: if it is not clear what the folder holds.
+        pytest.Collector.CollectError: if it is not clear what the folder holds.
     """
     folder = path.parent
     if not session.isinitpath(path) and not (
@@ -49,7 +49,7 @@ def named_dataset(session: pytest.Session, path: Path) -> BenchmarkProtocol | No
     try:
         benchmark = benchmark_from_folder(folder)
     except HetaError as error:
-        raise pytest.UsageError(str(error)) from error
+        raise pytest.Collector.CollectError(str(error)) from error
     # A folder has one benchmark, and one file stands for it.
     return benchmark if DATASET_FILES.get(path.name) is type(benchmark) else None
 
@@ -68,12 +68,13 @@ def keep_out_of_datasets(config: pytest.Config) -> None:
     if not folders:
         return
     here, place = config.invocation_params.dir.resolve(), place_for_files(config)
-    cache = (config.rootpath / str(config.getini("cache_dir"))).resolve()
-    if any(cache.is_relative_to(folder) for folder in folders):
-        # pytest reads this value once more, when it makes its cache; it has no
-        # public way to change it by then.
-        values: dict[str, Any] = config._inicache  # noqa: SLF001
-        values["cache_dir"] = str(place / ".pytest_cache")
+    if config.pluginmanager.hasplugin("cacheprovider"):
+        cache = (config.rootpath / str(config.getini("cache_dir"))).resolve()
+        if any(cache.is_relative_to(folder) for folder in folders):
+            # pytest reads this value once more, when it makes its cache; it
+            # has no public way to change it by then.
+            values: dict[str, Any] = config._inicache  # noqa: SLF001
+            values["cache_dir"] = str(place / ".pytest_cache")
     if place != here and config.getoption("benchmark_storage", None) == _BENCHMARK_STORAGE:
         config.option.benchmark_storage = f"file://{place / '.benchmarks'}"
 
@@ -94,7 +95,8 @@ def _dataset_folders(config: pytest.Config) -> set[Path]:
         return set()
     here = config.invocation_params.dir
     paths = {(here / argument.partition("::")[0]).resolve() for argument in config.args}
-    folders = {path.parent if path.name in DATASET_FILES else path for path in paths}
+    folders = {path.parent for path in paths if path.name in DATASET_FILES}
+    folders |= {path for path in paths if _is_bare(path)}
     return {folder for folder in folders if _holds_dataset(folder)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import cycle, islice
 from typing import Any, Final
 
 import pytest
@@ -115,10 +116,10 @@ class CaseItem:
         return result, outcome.response
 
     async def _warm_up(self, knowledge_base: Any) -> bool:
-        """Ask the unit's first cases without recording them; whether any was asked."""
+        """Ask the unit's cases without recording them; whether any was asked."""
         count = self._run.options.warmup
         unit = next(u for u in self._entry.plan.units if u.unit_id == self.sample.unit)
-        for case_id in unit.case_ids[:count]:
+        for case_id in islice(cycle(unit.case_ids), count):
             await self._ask(knowledge_base, self._entry.loaded.cases[case_id].query)
         return count > 0
 

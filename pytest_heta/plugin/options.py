@@ -209,6 +209,13 @@ def wants_listing(config: pytest.Config) -> bool:
     return _Reader(config).flag("list")
 
 
+def source_of(config: pytest.Config, name: str) -> str:
+    """Return how a user calls an option: by its ini key if only that is given, else its flag."""
+    option = _option(name)
+    only_ini = not config.getoption(option.key) and config.getini(option.key)
+    return option.key if only_ini else option.flag
+
+
 class _Reader:
     """Reads options by name, the command line before the ini file."""
 
@@ -218,6 +225,9 @@ class _Reader:
     def flag(self, name: str) -> bool:
         option = _option(name)
         return bool(self._config.getoption(option.key) or self._config.getini(option.key))
+
+    def is_on_command_line(self, name: str) -> bool:
+        return self._config.getoption(_option(name).key) is not None
 
     def text(self, name: str) -> tuple[str, str] | None:
         """Return the value and where it was given."""
@@ -275,10 +285,7 @@ def read_options(config: pytest.Config) -> RunOptions:
             and what is allowed.
     """
     reader = _Reader(config)
-    limit = reader.number("limit", least=1)
-    sample = reader.number("sample", least=1)
-    if limit is not None and sample is not None:
-        refuse("--heta-limit and --heta-sample", "only one of the two may be given")
+    limit, sample = _limit_and_sample(reader)
     baseline = reader.text("baseline")
     show = reader.text("show")
     gates = [(text, "command line") for text in config.getoption("heta_gate") or ()]
@@ -308,6 +315,19 @@ def read_options(config: pytest.Config) -> RunOptions:
         baseline=baseline[0] if baseline else None,
         strict=reader.flag("strict"),
     )
+
+
+def _limit_and_sample(reader: _Reader) -> tuple[int | None, int | None]:
+    """Return the two; one of the command line takes the place of the other in the ini file."""
+    limit, sample = reader.number("limit", least=1), reader.number("sample", least=1)
+    if limit is not None and sample is not None:
+        by_hand = [reader.is_on_command_line(name) for name in ("limit", "sample")]
+        if by_hand == [True, False]:
+            return limit, None
+        if by_hand == [False, True]:
+            return None, sample
+        refuse("--heta-limit and --heta-sample", "only one of the two may be given")
+    return limit, sample
 
 
 def _modes(reader: _Reader) -> tuple[str, ...]:
@@ -341,5 +361,9 @@ def data_dir_of_ini(config: pytest.Config) -> Path | None:
     value = str(config.getini("heta_data_dir")).strip()
     if not value:
         return None
-    base = config.inipath.parent if config.inipath else config.rootpath
-    return base / Path(value).expanduser()
+    return ini_folder(config) / Path(value).expanduser()
+
+
+def ini_folder(config: pytest.Config) -> Path:
+    """Return the folder that paths in the ini file start from: its own."""
+    return config.inipath.parent if config.inipath else config.rootpath

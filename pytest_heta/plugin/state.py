@@ -29,7 +29,7 @@ from pytest_heta.models import BenchmarkWorkspace, EvaluationReport
 from pytest_heta.plugin.options import RunOptions
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
-__all__ = ["RUN", "PlanEntry", "Run", "run_of"]
+__all__ = ["RUN", "PlanEntry", "Run", "run_of", "will_run"]
 
 T = TypeVar("T")
 
@@ -58,6 +58,7 @@ class Run:
             controller of a distributed run has plans only.
         selected: Samples of the selected items by node id.
         baseline: Reports to show differences to, by report key.
+        refusals: Why suites cannot be run as they are declared.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Run:
         self.entries: dict[str, PlanEntry] = {}
         self.plans: dict[str, BenchmarkPlan] = {}
         self.selected: dict[str, tuple[str, Sample]] = {}
+        self.refusals: list[str] = []
         self._loop: LoopThread | None = None
         self._directory: Path | None = None
         self._owns_directory = False
@@ -131,6 +133,15 @@ class Run:
             self._directory = None
 
     # -- plans ----------------------------------------------------------------
+
+    def check_refusals(self) -> None:
+        """Stop the session if a suite is declared wrongly.
+
+        Raises:
+            pytest.UsageError: with all that is wrong.
+        """
+        if self.refusals:
+            raise pytest.UsageError(*dict.fromkeys(self.refusals))
 
     def plan_suite(self, suite: Suite, suite_id: str, recipe: Any) -> PlanEntry:
         """Return the plan of a suite for one recipe, making it when asked first.
@@ -224,6 +235,12 @@ class Run:
 
 
 RUN: Final = pytest.StashKey[Run]()
+
+
+def will_run(session: pytest.Session) -> bool:
+    """Whether pytest will run tests: there are some, and collecting them did not fail."""
+    stops = session.testsfailed and not session.config.option.continue_on_collection_errors
+    return bool(session.items) and not stops
 
 
 def run_of(config: pytest.Config) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ class TerminalPlugin:
             for warning in report.metadata["warnings"]:
                 write(f"warning: {plain_text(warning)}", yellow=True)
             write("")
-        gates = [gate for report in reports for gate in report.gates]
+        gates = self._conclusion.gates
         if gates:
             terminalreporter.section("heta gates")
             for gate in gates:
@@ -51,13 +52,15 @@ class TerminalPlugin:
                 write(gate_line(gate), **{colour: True})
         if terminalreporter.verbosity >= 0:
             for report in reports:
-                lines = worst_cases_lines(report, width)
+                lines = worst_cases_lines(report, width, from_here=self._from_here)
                 if lines:
                     terminalreporter.section(f"heta worst cases: {report.metadata['label']}")
                     for line in lines:
                         write(line)
         for path in self._conclusion.written:
             write(f"heta report: {_relative(path)}")
+        for problem in self._conclusion.problems:
+            write(problem, red=True)
 
     def _write_details(self, terminalreporter: pytest.TerminalReporter) -> None:
         details = self._collector.details
@@ -66,9 +69,18 @@ class TerminalPlugin:
         order = {node_id: position for position, node_id in enumerate(self._run.selected)}
         terminalreporter.section("heta cases")
         for node_id in sorted(details, key=lambda n: order.get(n, len(order))):
-            terminalreporter.write_line(plain_text(node_id), bold=True)
+            terminalreporter.write_line(plain_text(self._from_here(node_id)), bold=True)
             for line in details[node_id]:
                 terminalreporter.write_line(f"  {line}")
+
+    def _from_here(self, node_id: str) -> str:
+        """Return a node id as pytest takes it in the current folder, not in the root folder."""
+        config = self._run.config
+        if config.invocation_params.dir == config.rootpath:
+            return node_id
+        path, separator, rest = node_id.partition("::")
+        path = os.path.relpath(config.rootpath / path, config.invocation_params.dir)
+        return f"{path}{separator}{rest}"
 
 
 def _relative(path: Path) -> str:

@@ -18,7 +18,7 @@ from filelock import FileLock
 from pytest_heta.core.plan import BenchmarkPlan, Sample
 from pytest_heta.plugin.datasets import names_paths
 from pytest_heta.plugin.scheduler import UnitScheduling
-from pytest_heta.plugin.state import Run
+from pytest_heta.plugin.state import Run, will_run
 
 __all__ = ["ControllerPlugin", "WorkerPlugin"]
 
@@ -33,13 +33,15 @@ class WorkerPlugin:
 
     # Before xdist's own hook, which tells the controller that collection is over.
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_finish(self) -> None:
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write the plans, unless another worker has."""
         path = self._run.directory / _PLANS
         with FileLock(path.with_suffix(".lock")):
             if path.exists():
                 return
             data = {
+                "refusals": self._run.refusals,
+                "will_run": will_run(session),
                 "plans": [plan.as_json() for plan in self._run.plans.values()],
                 "selected": [
                     [node_id, label, *sample]
@@ -73,12 +75,15 @@ class ControllerPlugin:
         self._planned = True
         path: Path = self._run.directory / _PLANS
         data = json.loads(path.read_text(encoding="ascii"))
+        self._run.refusals = data["refusals"]
+        self._run.check_refusals()
         for text in data["plans"]:
             plan = BenchmarkPlan.from_json(text)
             self._run.plans[plan.label] = plan
         for node_id, label, *sample in data["selected"]:
             self._run.selected[node_id] = (label, Sample(*sample))
-        self._when_planned()
+        if data["will_run"]:
+            self._when_planned()
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:

@@ -188,7 +188,8 @@ def _grams(run: str, *, single_characters: bool) -> list[str]:
 def _word_pattern() -> re.Pattern[str]:
     """Return the pattern of words, which hold combining marks.
 
-    The class ``w`` of `re` leaves them out, and without them the words of Hindi, Tamil and others fall apart at each vowel.
+    The class ``w`` of `re` leaves them out, and without them the words of
+    Hindi, Tamil and others fall apart at each vowel.
     """
     ranges: list[list[int]] = []
     for code in (*range(0x0300, 0x11FFF), *range(0x16A00, 0x1F000)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Final, Literal
@@ -68,11 +68,18 @@ def worst_cases(report: EvaluationReport, per_mode: int = 5) -> list[WorstCase]:
     ]
 
 
-def worst_cases_lines(report: EvaluationReport, width: int = 80, per_mode: int = 5) -> list[str]:
+def worst_cases_lines(
+    report: EvaluationReport,
+    width: int = 80,
+    per_mode: int = 5,
+    *,
+    from_here: Callable[[str], str] = str,
+) -> list[str]:
     """Return the worst cases as lines, an empty list if there are none.
 
     Queries and messages are shortened to ``width`` columns; node ids stand on
-    lines of their own and are never cut, so that they can be copied.
+    lines of their own and are never cut, so that they can be copied. What
+    ``from_here`` makes of a node id is what it is called where it is read.
     """
     lines: list[str] = []
     mode = None
@@ -82,7 +89,8 @@ def worst_cases_lines(report: EvaluationReport, width: int = 80, per_mode: int =
             by = f" by {plain_text(case.metric)}" if case.metric else ""
             lines += [""] * bool(lines) + [f"{plain_text(mode)}{by}"]
         shown = _ERROR if case.value is None else format_number(case.value)
-        lines.append(f"  {shown:<{_VALUE_WIDTH}} {plain_text(case.node_id or case.case_id)}")
+        name = case.case_id if case.node_id is None else from_here(case.node_id)
+        lines.append(f"  {shown:<{_VALUE_WIDTH}} {plain_text(name)}")
         lines += [shorten(f"{'':{_VALUE_WIDTH + 3}}{text}", width) for text in _about(case)]
     return lines
 

@@ -155,6 +155,11 @@ class TestBounds:
             assert len(converted) <= MAX_NODES + 1
             assert list(converted)[-1] == "…"
 
+    def test_what_is_very_wide_leaves_room_for_what_comes_after_it(self):
+        converted = plain({"first": list(range(10**6)), "second": [[0] * 10**6], "last": 1})
+        assert converted["last"] == 1
+        assert converted["first"][-1] == converted["second"][0][-1] == "…"
+
     def test_a_large_array_is_described(self):
         assert plain(np.zeros(100_000)) == "<ndarray of 100000 values>"
 

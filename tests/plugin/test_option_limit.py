@@ -3,12 +3,12 @@
 import pytest
 
 UNIT_CASES = [
-    {"case_id": "a1", "query": "apple pie", "evidence": ["apple"], "unit_id": "one"},
-    {"case_id": "a2", "query": "bike", "evidence": ["bike"], "unit_id": "one"},
-    {"case_id": "b1", "query": "rain", "evidence": ["cloud"], "unit_id": "two"},
+    {"case_id": "a1", "query": "apple pie", "evidence": ["apple"], "unit": "one"},
+    {"case_id": "a2", "query": "bike", "evidence": ["bike"], "unit": "one"},
+    {"case_id": "b1", "query": "rain", "evidence": ["cloud"], "unit": "two"},
 ]
 for case in UNIT_CASES:
-    case["document_ids"] = ["apple", "bike", "cloud"]
+    case["documents"] = ["apple", "bike", "cloud"]
 
 
 def cases_of(report):

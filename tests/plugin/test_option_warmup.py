@@ -58,11 +58,11 @@ def test_a_warm_up_query_that_fails_does_not_fail_a_case(world):
     class KnowledgeBase(KnowledgeBase):
         asked = 0
 
-        def query(self, text, **given):
+        def query(self, text, *, mode, top_k):
             self.asked += 1
             if self.asked == 1:
                 raise RuntimeError("not yet")
-            return super().query(text, **given)
+            return super().query(text, mode=mode, top_k=top_k)
     """)
     world.run("--heta-warmup=1", "--heta-mode=overlap").assert_outcomes(passed=3)
     assert world.report()["mode_summaries"]["overlap"]["failed_cases"] == 0

@@ -1,0 +1,135 @@
+"""The record of a sample, and how much of a response it keeps."""
+
+import json
+import math
+
+import pytest
+
+from pytest_heta.core.plan import CasePlan, Sample
+from pytest_heta.core.query import QueryOutcome
+from pytest_heta.core.result import case_result, trim_response
+from pytest_heta.models import (
+    EvaluationError,
+    EvaluationScore,
+    QueryCitation,
+    QueryResponse,
+    QueryResult,
+)
+
+SAMPLE = Sample("tiny", "fake", "u", "exact", "q1", 2)
+LONG = "naïve " * 100
+
+
+def response():
+    loop = {}
+    loop["again"] = loop
+    return QueryResponse(
+        mode="exact",
+        results=(
+            QueryResult(
+                id="c1",
+                text=LONG,
+                score=0.5,
+                source={"document_id": "d1", "loop": loop},
+                metadata={"vector": [0.5] * 2_000, "document_id": "d1"},
+            ),
+            QueryResult(id="c2", text="short", score=math.nan, source={"document_id": "d1"}),
+            QueryResult(id="c3\ud800", score=-math.inf, source={"document_id": "d\ud800"}),
+        ),
+        answer=LONG * 10,
+        citations=(
+            QueryCitation(id="1", result_id="c1", text=LONG, source={"page_index": 3}),
+            QueryCitation(id="2"),
+        ),
+        trace=({"stage": "search", "loop": loop},),
+        metadata={"tokens": 7, "loop": loop},
+    )
+
+
+class TestTrimming:
+    def test_short_keeps_the_beginning_of_texts(self):
+        kept = trim_response(response(), "short")
+        assert kept.results[0].text == LONG[:200] + "…"
+        assert kept.results[1].text == "short"
+        assert kept.answer == (LONG * 10)[:2_000] + "…"
+        assert kept.citations[0].text == LONG[:200] + "…"
+        assert kept.citations[0].source == {"page_index": 3}
+        assert kept.trace == ()
+        assert kept.metadata == {"tokens": 7, "loop": {"again": "…"}}
+
+    def test_ids_keeps_no_text(self):
+        kept = trim_response(response(), "ids")
+        assert [result.text for result in kept.results] == ["", "", ""]
+        assert kept.answer is None
+        assert [citation.text for citation in kept.citations] == [None, None]
+        assert [result.id for result in kept.results] == ["c1", "c2", "c3\ufffd"]
+        assert kept.results[0].source["document_id"] == "d1"
+
+    def test_full_keeps_everything(self):
+        kept = trim_response(response(), "full")
+        assert kept.results[0].text == LONG
+        assert kept.answer == LONG * 10
+        assert kept.trace == ({"stage": "search", "loop": {"again": "…"}},)
+        assert kept.citations[1].text is None
+
+    @pytest.mark.parametrize("level", ["ids", "short", "full"])
+    def test_whatever_is_kept_is_strict_json_and_reads_back(self, level):
+        kept = trim_response(response(), level)
+        text = json.dumps(kept.model_dump(mode="json"), allow_nan=False, ensure_ascii=False)
+        assert QueryResponse.model_validate(json.loads(text.encode())) == kept
+
+    @pytest.mark.parametrize("level", ["ids", "short", "full"])
+    def test_scores_that_are_not_finite_become_none_with_a_note(self, level):
+        kept = trim_response(response(), level)
+        assert [result.score for result in kept.results] == [0.5, None, None]
+        assert kept.results[1].metadata["non_finite_score"] == "nan"
+        assert kept.results[2].metadata["non_finite_score"] == "-inf"
+
+    def test_metadata_of_results_is_kept_in_full_only_but_for_the_document(self):
+        assert trim_response(response(), "short").results[0].metadata == {"document_id": "d1"}
+        full = trim_response(response(), "full").results[0].metadata
+        assert full["document_id"] == "d1"
+        assert full["vector"][0] == 0.5
+        assert full["vector"][-1] == "…"
+
+    def test_the_response_itself_is_unchanged(self):
+        original = response()
+        trim_response(original, "ids")
+        assert original.results[0].text == LONG
+
+
+class TestRecord:
+    def test_a_success_is_recorded(self):
+        outcome = QueryOutcome(response=response(), latency_ms=12.5)
+        scores = [EvaluationScore(name="ndcg@10", value=0.5)]
+        record = case_result(
+            SAMPLE,
+            CasePlan("q1", "why \ud800?", {"type": "hard", "tags": {2, 1}}),
+            outcome,
+            scores,
+            level="ids",
+            cold=True,
+            metadata={"node_id": "n"},
+        )
+        assert record.case_id == "q1"
+        assert record.query == "why \ufffd?"
+        assert record.query_mode == "exact"
+        assert record.scores == tuple(scores)
+        assert record.latency_ms == 12.5
+        assert record.response.results[0].text == ""
+        assert record.metadata == {
+            "unit_id": "u",
+            "repeat": 2,
+            "cold": True,
+            "labels": {"type": "hard", "tags": [1, 2]},
+            "distinct_documents": 2,
+            "node_id": "n",
+        }
+
+    def test_a_failure_is_recorded(self):
+        error = EvaluationError(message="no", error_type="query")
+        record = case_result(SAMPLE, CasePlan("q1", "why?"), QueryOutcome(error=error), ())
+        assert record.error == error
+        assert record.response is None
+        assert record.latency_ms is None
+        assert "distinct_documents" not in record.metadata
