@@ -1,7 +1,8 @@
 """Cranfield: 1,400 abstracts on aerodynamics, 225 questions, graded judgments.
 
 The collection is not part of this repository. Its grades are 1 to 4, 4 the
-best. The gates are for the recipes ``local`` and ``local-minilm``.
+best. The gates lie 0.02 to 0.03 below what ``local`` reaches, and suit recipes
+that have its three modes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,5 @@ cranfield = suite(
         "vector_search.ndcg@10 >= 0.28",
         "hybrid_search.ndcg@10 >= 0.34",
         "*.failure_rate == 0",
-        "*.n_scored(ndcg@10) >= 225",
     ],
 )

@@ -1,8 +1,10 @@
 """The demo: a handbook in one knowledge base, and six manuals with one each.
 
-Its texts stand in ``data/`` and nothing else is needed. The gates hold for
-every mode of every recipe, so that a recipe of one's own can be tried on it;
-they lie about 0.05 below what the weakest mode of ``local`` reaches.
+Its texts stand in ``data/``; nothing else is needed. Gates without a recipe
+hold for every mode of every recipe, so that one of your own can be tried on
+it; they lie 0.05 below what the weakest mode of ``local`` reaches. Gates with
+``@local`` hold the embedded recipe to its own level, and are skipped for
+others.
 """
 
 from __future__ import annotations
@@ -27,11 +29,10 @@ handbook = suite(
         "answer_contains",
     ],
     gates=[
-        "*.ndcg@10 >= 0.50",
-        "*.recall@5 >= 0.50",
+        "*.ndcg@10 >= 0.54",
+        "*@local:full_text_search.ndcg@10 >= 0.62",
+        "*@local:hybrid_search.ndcg@10 >= 0.62",
         "*.failure_rate == 0",
-        "*.scoring_errors == 0",
-        "*.n_scored(ndcg@10) >= 116",
     ],
 )
 
@@ -43,11 +44,9 @@ manuals = suite(
     top_k=3,
     evaluators=["ndcg@3", "recall@3", "hit@1", "evidence_recall@3", "answer_contains"],
     gates=[
-        "*.ndcg@3 >= 0.60",
-        "*.answer_contains >= 0.60",
+        "*.ndcg@3 >= 0.66",
+        "*@local:hybrid_search.ndcg@3 >= 0.78",
         "*.failure_rate == 0",
-        "*.scoring_errors == 0",
-        "*.n_scored(ndcg@3) >= 52",
     ],
 )
 

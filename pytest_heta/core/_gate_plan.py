@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -21,6 +22,7 @@ from pytest_heta.measures import measure_families, parse_measure
 
 __all__ = ["ResolvedGate", "gated_measures", "resolve_gates", "suite_gates"]
 
+_SUGGESTED: Final = re.compile(r"did you mean '([^']+)'")
 _BOUNDED_AGGREGATES: Final = frozenset({"failure_rate"})
 
 
@@ -227,23 +229,28 @@ def _mode_not_in_run(
 
 
 def _planned_metric(gate: Gate, plan: BenchmarkPlan) -> str | None:
-    """Return the name that a plan has for the gate's metric, None if it has none."""
-    if gate.function is None:
-        return gate.metric
-    names = {metric.name for metric in plan.metrics}
-    if gate.metric in names:
-        return gate.metric
-    name = _measure_name(gate.metric)
-    return name if name in names else None
+    """Return the name of the gate's metric if a plan has it, else None."""
+    planned = gate.function is None or any(metric.name == gate.metric for metric in plan.metrics)
+    return gate.metric if planned else None
 
 
 def _unknown_metric(gate: Gate, plans: Sequence[BenchmarkPlan]) -> GateInvalidError:
-    known = dict.fromkeys(metric.name for plan in plans for metric in plan.metrics)
-    close = get_close_matches(gate.metric, [*known, *AGGREGATES], n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(repr(name) for name in close)}? " if close else ""
+    planned = dict.fromkeys(metric.name for plan in plans for metric in plan.metrics)
+    close = get_close_matches(gate.metric, [*planned, *AGGREGATES], n=2, cutoff=0.6)
+    likely = dict.fromkeys([*_likely_measure(gate.metric), *close])
+    hint = f"did you mean {' or '.join(repr(name) for name in likely)}? " if likely else ""
     measures = [f"{family}@k" for family in measure_families()]
-    names = ", ".join([*known, *measures, *AGGREGATES])
+    names = ", ".join([*planned, *measures, *AGGREGATES])
     return _invalid(gate, f"no metric {gate.metric!r} is planned", f"{hint}Known: {names}")
+
+
+def _likely_measure(text: str) -> list[str]:
+    """Return the measure that was probably meant, if one was."""
+    try:
+        parse_measure(text)
+    except MeasureUnknownError as error:
+        return _SUGGESTED.findall(error.hint or "")
+    return []
 
 
 def _bind(gate: Gate, plan: BenchmarkPlan, mode: str, metric: str) -> ResolvedGate:

@@ -86,6 +86,7 @@ _CALL: Final = re.compile(r"(?P<function>\w+)\s*\((?P<metric>[^()]*)\)")
 _LABEL: Final = re.compile(r"(?P<name>[\w.-]+)\s*=\s*(?P<value>[^{}]*[^{}\s])")
 _LARGEST_PLAIN: Final = 1e15
 _EXAMPLE: Final = "write a gate like 'hybrid_search.ndcg@10 >= 0.30' or '*.failure_rate <= 0.01'"
+_LABEL_FORM: Final = "a label is written {label=value}, behind the metric"
 _OPERATOR_HINT: Final = f"the operators are {' '.join(OPERATORS)}"
 
 
@@ -212,6 +213,8 @@ def parse_gate(text: str, origin: str = "suite") -> Gate:
 
 def _split(text: str) -> tuple[str, Operator, str]:
     """Return what stands before the operator, the operator, and what is behind it."""
+    if text.count("{") > text.count("}"):
+        raise gate_invalid(text, _LABEL_FORM)
     # The "=" in a label is no operator.
     match = _OPERATOR.search(text, text.find("}") + 1)
     if match is None:
@@ -231,7 +234,7 @@ def _split_label(subject: str, text: str) -> tuple[str, tuple[str, str] | None]:
     head, _, tail = subject.partition("{")
     match = _LABEL.fullmatch(tail[:-1].strip()) if tail.endswith("}") else None
     if match is None:
-        raise gate_invalid(text, "a label is written {label=value}, behind the metric")
+        raise gate_invalid(text, _LABEL_FORM)
     return head.strip(), (match["name"], " ".join(match["value"].split()))
 
 

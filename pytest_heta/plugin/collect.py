@@ -348,7 +348,8 @@ class CollectionPlugin:
         if unit is None:
             return
         sample = sample_of(item)
-        keywords = {sample.case, sample.unit}
+        # An adapter that changed a unit's name to a legal one says what it was.
+        keywords = {sample.case, sample.unit, str(unit.unit.metadata.get("unit", ""))}
         for value in unit.entry.plan.cases[sample.case].labels.values():
             values = value if isinstance(value, list | tuple) else [value]
             keywords.update(str(part) for part in values)

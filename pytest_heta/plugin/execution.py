@@ -21,7 +21,7 @@ from pytest_heta.models import (
     UnitBuild,
 )
 from pytest_heta.plugin.state import PlanEntry, Run
-from pytest_heta.reports import case_details, case_properties
+from pytest_heta.reports import case_details, case_properties, plain_text
 
 __all__ = [
     "DATASET",
@@ -198,16 +198,16 @@ def fail_on_of(run: Run, plan: BenchmarkPlan) -> FailOn:
 
 
 def failure_message(result: EvaluationCaseResult, fail_on: FailOn) -> str | None:
-    """Return why an item fails, None if it passes."""
+    """Return why an item fails, as text that does nothing to a terminal; None if it passes."""
     if result.error is not None:
-        return f"{result.error.error_type}: {result.error.message}"
+        return plain_text(f"{result.error.error_type}: {result.error.message}")
     errored = [score for score in result.scores if score.status == "errored"]
     if errored:
-        return "; ".join(_error_of(score) for score in errored)
+        return plain_text("; ".join(_error_of(score) for score in errored))
     if fail_on == "miss":
-        missed = [score for score in result.scores if score.passed is False]
+        missed = [f"{score.name} = {score.value}" for score in result.scores if score.passed is False]
         if missed:
-            return "missed: " + ", ".join(f"{score.name} = {score.value}" for score in missed)
+            return plain_text("missed: " + ", ".join(missed))
     return None
 
 

@@ -79,7 +79,7 @@ def covers_errors(
     """Whether a decided gate judges the number of errors of a mode."""
     judging = {
         "failed_cases": ("failed_cases", "failure_rate", "successful_cases"),
-        "scoring_errors": ("scoring_errors", "n_errored("),
+        "scoring_errors": ("scoring_errors",),
     }[aggregate]
     return any(
         gate.status in {"passed", "failed"}

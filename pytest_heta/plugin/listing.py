@@ -14,6 +14,7 @@ from pytest_heta.plugin import is_suite_file
 from pytest_heta.plugin.collect import declared_suites
 from pytest_heta.plugin.datasets import DATASET_FILES, named_dataset
 from pytest_heta.plugin.state import Run
+from pytest_heta.reports import plain_text
 
 __all__ = ["ListingPlugin"]
 
@@ -65,7 +66,7 @@ class ListingPlugin:
         """Print the lists."""
         terminalreporter.section("heta list")
         for line in self._lines():
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(plain_text(line))
 
     def _lines(self) -> Iterator[str]:
         yield "recipes (--heta-recipe):"

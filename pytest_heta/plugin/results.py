@@ -22,10 +22,12 @@ from pytest_heta.plugin.execution import (
     UNIT_BUILD,
     fail_on_of,
     failed_result,
+    failure_message,
     note_result,
     show_details,
 )
 from pytest_heta.plugin.state import Run
+from pytest_heta.reports import plain_text
 
 __all__ = ["ReportPlugin", "ResultCollector"]
 
@@ -76,7 +78,7 @@ class ReportPlugin:
             if PAYLOAD not in item.stash:
                 self._note_failure(item, unit, str(call.when), error)
             if isinstance(error, HetaError) and self._run.config.get_verbosity() < 2:  # noqa: PLR2004
-                report.longrepr = str(error)
+                report.longrepr = plain_text(error)
         if PAYLOAD in item.stash:
             report.heta_result = item.stash[PAYLOAD]  # type: ignore[attr-defined]
             del item.stash[PAYLOAD]
@@ -88,7 +90,8 @@ class ReportPlugin:
                 report.duration = result.latency_ms / 1000
             if report.failed and fail_on_of(self._run, plan) == "gate":
                 report.outcome = "skipped"
-                report.wasxfail = f"reason: {one_line(report.longreprtext)}"  # type: ignore[attr-defined]
+                reason = failure_message(result, "gate") or one_line(report.longreprtext)
+                report.wasxfail = f"reason: {reason}"  # type: ignore[attr-defined]
 
     def _note_failure(
         self, item: pytest.Item, unit: UnitNode, when: str, error: BaseException

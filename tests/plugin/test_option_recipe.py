@@ -120,7 +120,7 @@ def test_two_recipes_of_one_name_are_refused(world, count_builds):
     [
         ("lokal", "there is no recipe 'lokal'; did you mean 'local'? Known: local, local-minilm"),
         ("missing.py:recipe", "there is no file"),
-        ("recipe.py", "names a file and no attribute; write recipe.py:NAME"),
+        ("recipe.py", "names a file but nothing in it; write recipe.py:NAME"),
         ("recipe.py:recipes", "has no 'recipes'; did you mean 'recipe'?"),
         ("no_such_module:recipe", "there is no module 'no_such_module'"),
         ("other.py:nothing", "gives a int, which has no `create` method"),

@@ -38,7 +38,7 @@ def test_the_choice_is_the_same_every_time_and_the_seed_is_zero(world):
 
 
 def test_the_choice_does_not_depend_on_the_hash_seed_or_the_version(world):
-    assert chosen(world, "--heta-sample=3", "--heta-seed=1") == ["case02", "case05", "case08"]
+    assert chosen(world, "--heta-sample=3", "--heta-seed=1") == ["case13", "case15", "case16"]
 
 
 def test_another_seed_chooses_other_cases(world):
