@@ -36,8 +36,6 @@ class ResolvedGate:
         benchmark: Name of the benchmark.
         recipe: Name of the recipe.
         mode: Query mode.
-        metric: Name of the metric as the plan has it; the aggregate's if the
-            gate has no metric.
         population: What a reduced plan covers, such as ``on 50 of 225 cases``.
         not_planned: Why it cannot be decided in this run, if it cannot.
     """
@@ -47,14 +45,13 @@ class ResolvedGate:
     benchmark: str
     recipe: str
     mode: str
-    metric: str
     population: str | None = None
     not_planned: str | None = None
 
     @property
     def key(self) -> str:
         """What the gate is about; the same for every operator and threshold."""
-        bound = replace(self.gate, mode=self.mode, metric=self.metric, benchmark=None, recipe=None)
+        bound = replace(self.gate, mode=self.mode, benchmark=None, recipe=None)
         return f"{self.plan_label}:{bound.subject}"
 
     @property
@@ -175,12 +172,12 @@ def _resolve(
     matching = [p for p in plans if _is_about(gate, p.benchmark.name, p.recipe_name)]
     if not matching:
         return [_plan_not_in_run(gate, plans)]
-    measured = [(p, metric) for p in matching if (metric := _planned_metric(gate, p)) is not None]
+    measured = [plan for plan in matching if _has_metric(plan, gate)]
     if not measured:
         raise _unknown_metric(gate, matching)
     found = [
-        _bind(gate, plan, mode, metric)
-        for plan, metric in measured
+        _bind(gate, plan, mode)
+        for plan in measured
         for mode in plan.modes
         if gate.mode in {"*", mode}
     ]
@@ -209,29 +206,26 @@ def _plan_not_in_run(gate: Gate, plans: Sequence[BenchmarkPlan]) -> ResolvedGate
         benchmark=benchmark,
         recipe=recipe,
         mode=gate.mode,
-        metric=gate.metric,
         not_planned=f"{kind} not in this run",
     )
 
 
 def _mode_not_in_run(
     gate: Gate,
-    candidates: Sequence[tuple[BenchmarkPlan, str]],
+    candidates: Sequence[BenchmarkPlan],
     known_modes: Mapping[str, Sequence[str]],
 ) -> ResolvedGate:
     if _may_be_left_out(gate):
-        for plan, metric in candidates:
+        for plan in candidates:
             if gate.mode in known_modes.get(plan.label, ()):
-                bound = _bind(gate, plan, gate.mode, metric)
+                bound = _bind(gate, plan, gate.mode)
                 return replace(bound, not_planned="mode not in this run")
-    planned = dict.fromkeys(mode for plan, _ in candidates for mode in plan.modes)
+    planned = dict.fromkeys(mode for plan in candidates for mode in plan.modes)
     raise _invalid(gate, f"mode {gate.mode!r} is not planned", did_you_mean(gate.mode, planned))
 
 
-def _planned_metric(gate: Gate, plan: BenchmarkPlan) -> str | None:
-    """Return the name of the gate's metric if a plan has it, else None."""
-    planned = gate.function is None or any(metric.name == gate.metric for metric in plan.metrics)
-    return gate.metric if planned else None
+def _has_metric(plan: BenchmarkPlan, gate: Gate) -> bool:
+    return gate.function is None or any(metric.name == gate.metric for metric in plan.metrics)
 
 
 def _unknown_metric(gate: Gate, plans: Sequence[BenchmarkPlan]) -> GateInvalidError:
@@ -253,15 +247,14 @@ def _likely_measure(text: str) -> list[str]:
     return []
 
 
-def _bind(gate: Gate, plan: BenchmarkPlan, mode: str, metric: str) -> ResolvedGate:
-    _check_threshold(gate, next((m for m in plan.metrics if m.name == metric), None))
+def _bind(gate: Gate, plan: BenchmarkPlan, mode: str) -> ResolvedGate:
+    _check_threshold(gate, next((m for m in plan.metrics if m.name == gate.metric), None))
     return ResolvedGate(
         gate=gate,
         plan_label=plan.label,
         benchmark=plan.benchmark.name,
         recipe=plan.recipe_name,
         mode=mode,
-        metric=metric,
         population=f"on {len(plan.cases)} of {plan.case_count} cases" if plan.reduced else None,
     )
 

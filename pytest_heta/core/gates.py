@@ -8,7 +8,6 @@ what others need of them is here as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Final, Literal
 
 from pytest_heta.core._gate_plan import (
@@ -143,8 +142,8 @@ def _measure(resolved: ResolvedGate, summary: ModeSummary | None) -> Measured:
         return None, 0
     function = resolved.gate.function
     if function is None:
-        return AGGREGATES[resolved.metric](summary)
-    metric = summary.metrics.get(resolved.metric)
+        return AGGREGATES[resolved.gate.metric](summary)
+    metric = summary.metrics.get(resolved.gate.metric)
     return (None, 0) if metric is None else METRIC_FUNCTIONS[function](metric)
 
 
@@ -153,7 +152,7 @@ def _why_no_value(resolved: ResolvedGate, summary: ModeSummary | None) -> str:
         return "no value: 0 samples"
     if resolved.gate.function is None:
         return "no value: no latency was measured"
-    metric = summary.metrics.get(resolved.metric)
+    metric = summary.metrics.get(resolved.gate.metric)
     return f"no value: {_missing(metric) if metric is not None else 'no scores'}"
 
 
@@ -202,7 +201,7 @@ def _result(
         benchmark=resolved.benchmark,
         recipe=resolved.recipe,
         mode=resolved.mode,
-        aggregate=replace(gate, metric=resolved.metric).aggregate,
+        aggregate=gate.aggregate,
         operator=gate.operator,
         threshold=gate.threshold.value,
         value=None if value is None else float(value),

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeGuard
 
 from pytest_heta.core._loop import enter_loop
 from pytest_heta.errors import (
@@ -438,14 +438,17 @@ def metric_spec(evaluator: BenchmarkEvaluatorProtocol) -> MetricSpec:
         "lower" if getattr(evaluator, "direction", "higher") == "lower" else "higher"
     )
     worst = getattr(evaluator, "worst", 0.0 if direction == "higher" else None)
-    finite = isinstance(worst, int | float) and math.isfinite(worst)
     return MetricSpec(
         name=evaluator.name,
         direction=direction,
-        worst=float(worst) if finite else None,
+        worst=float(worst) if _is_finite(worst) else None,
         k=getattr(evaluator, "k", None),
         bounded=bool(getattr(evaluator, "bounded", False)),
     )
+
+
+def _is_finite(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def plan_benchmark(

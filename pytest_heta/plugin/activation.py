@@ -82,7 +82,11 @@ def export_data_dir(config: pytest.Config) -> None:
     if data_dir is None or os.environ.get("HETA_DATA_DIR"):
         return
     os.environ["HETA_DATA_DIR"] = str(data_dir)
-    config.add_cleanup(lambda: os.environ.pop("HETA_DATA_DIR", None))
+
+    def restore() -> None:
+        os.environ.pop("HETA_DATA_DIR", None)
+
+    config.add_cleanup(restore)
 
 
 @contextmanager

@@ -211,7 +211,11 @@ class ConclusionPlugin:
             "reduced": plan.reduced,
             "interrupted": self._interrupted,
             "selected_samples": sum(1 for known, _ in run.selected.values() if known == label),
-            "warnings": [*plan.warnings, *(dataset.warnings if dataset else ())],
+            "warnings": [
+                *plan.warnings,
+                *(dataset.warnings if dataset else ()),
+                *self._closing_problems(plan),
+            ],
             "dangling_ids": dataset.dangling if dataset else [],
             "dataset_documents": dataset.document_count if dataset else None,
         }
@@ -232,6 +236,14 @@ class ConclusionPlugin:
             summaries=summaries,
         )
 
+    def _closing_problems(self, plan: BenchmarkPlan) -> list[str]:
+        problems = self._collector.closing.get(plan.label, {})
+        return [
+            f"run unit {unit.unit_id} could not be closed: {problems[unit.unit_id]}"
+            for unit in plan.units
+            if unit.unit_id in problems
+        ]
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(
         self, session: pytest.Session, exitstatus: int | pytest.ExitCode
@@ -240,8 +252,8 @@ class ConclusionPlugin:
         config = session.config
         if config.option.collectonly or exitstatus == pytest.ExitCode.USAGE_ERROR:
             return
-        if not any(self._collector.results.values()):
-            # A run that asked nothing leaves the report of the last one alone.
+        if not self._run.selected:
+            # A run that was to ask nothing leaves the report of the last one alone.
             return
         for name, value in suite_properties(self.reports):
             _add_junit_property(config, name, value)

@@ -24,6 +24,7 @@ from pytest_heta.plugin.state import PlanEntry, Run
 from pytest_heta.reports import case_details, case_properties, plain_text
 
 __all__ = [
+    "CLOSING",
     "DATASET",
     "DETAILS",
     "PAYLOAD",
@@ -42,6 +43,9 @@ PAYLOAD: Final = pytest.StashKey[str]()
 
 UNIT_BUILD: Final = pytest.StashKey[UnitBuild]()
 """How a unit's knowledge base was built, until the first report takes it along."""
+
+CLOSING: Final = pytest.StashKey[str]()
+"""Why a unit's knowledge base could not be closed, until its last report takes it along."""
 
 DATASET: Final = pytest.StashKey[dict[str, Any]]()
 """What staging the documents found out, beside a unit's build."""

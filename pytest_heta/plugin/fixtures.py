@@ -19,7 +19,7 @@ from pytest_heta.core.build import (
 from pytest_heta.errors import BuildError, HetaError
 from pytest_heta.models import BenchmarkManifest, UnitBuild
 from pytest_heta.plugin.collect import UnitNode
-from pytest_heta.plugin.execution import DATASET, UNIT_BUILD, CaseItem
+from pytest_heta.plugin.execution import CLOSING, DATASET, UNIT_BUILD, CaseItem
 from pytest_heta.plugin.state import Run, run_of
 from pytest_heta.protocols import ObjectStore
 
@@ -104,7 +104,9 @@ class RunUnit:
         """Close what was built, and remove the workspace."""
         try:
             while self._opened:
-                self._run.wait_for(close_knowledge_base(self._opened.pop()))
+                problem = self._run.wait_for(close_knowledge_base(self._opened.pop()))
+                if problem is not None:
+                    self._node.stash[CLOSING] = problem
         finally:
             shutil.rmtree(self.workspace, ignore_errors=True)
 

@@ -67,7 +67,8 @@ def emit_errors(
     if summary.failed_cases and not covers_errors(gates, plan, mode, "failed_cases"):
         lines.append(f"{summary.failed_cases} of {summary.total_cases} samples failed")
     if summary.scoring_errors and not covers_errors(gates, plan, mode, "scoring_errors"):
-        lines.append(f"{summary.scoring_errors} scores were lost to evaluators' errors")
+        scores = "score was" if summary.scoring_errors == 1 else "scores were"
+        lines.append(f"{summary.scoring_errors} {scores} lost to evaluators' errors")
     if lines:
         text = f"{plan.label}: {mode}: {'; '.join(lines)}, and no decided gate covers that"
         _emit(config, plan, f"{plan.suite_id}::{plan.label}::errors[{mode}]", "failed", text)

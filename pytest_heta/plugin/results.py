@@ -15,6 +15,7 @@ from pytest_heta.errors import BuildError, HetaError, one_line
 from pytest_heta.models import EvaluationCaseResult, EvaluationError, UnitBuild
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
 from pytest_heta.plugin.execution import (
+    CLOSING,
     DETAILS,
     PAYLOAD,
     RESULT,
@@ -49,6 +50,13 @@ class ReportPlugin:
             return report
         if call.when == "setup":
             self._take_build_along(unit, report)
+        if call.when == "teardown" and CLOSING in unit.stash:
+            report.heta_closing = [  # type: ignore[attr-defined]
+                unit.entry.plan.label,
+                unit.unit.unit_id,
+                unit.stash[CLOSING],
+            ]
+            del unit.stash[CLOSING]
         if call.when in {"setup", "call"}:
             self._take_result_along(item, unit, call, report)
         return report
@@ -91,7 +99,7 @@ class ReportPlugin:
             if report.failed and fail_on_of(self._run, plan) == "gate":
                 report.outcome = "skipped"
                 reason = failure_message(result, "gate") or one_line(report.longreprtext)
-                report.wasxfail = f"reason: {reason}"  # type: ignore[attr-defined]
+                report.wasxfail = reason  # type: ignore[attr-defined]
 
     def _note_failure(
         self, item: pytest.Item, unit: UnitNode, when: str, error: BaseException
@@ -128,6 +136,7 @@ class ResultCollector:
         builds: Build of each unit, by plan label and unit id.
         datasets: What staging found out, by plan label.
         details: Lines to show after the run, by node id.
+        closing: Why knowledge bases could not be closed, by plan label and unit id.
     """
 
     def __init__(self, run: Run) -> None:
@@ -136,6 +145,7 @@ class ResultCollector:
         self.builds: dict[str, dict[str, UnitBuild]] = {}
         self.datasets: dict[str, DatasetFacts] = {}
         self.details: dict[str, list[str]] = {}
+        self.closing: dict[str, dict[str, str]] = {}
         self.crashed: set[Sample] = set()
 
     @pytest.hookimpl(tryfirst=True)
@@ -148,6 +158,10 @@ class ResultCollector:
             self.builds.setdefault(data["label"], {})[unit_build.unit_id] = unit_build
             if data["dataset"] is not None:
                 self.datasets[data["label"]] = DatasetFacts(**data["dataset"])
+        closing = getattr(report, "heta_closing", None)
+        if closing is not None:
+            label, unit_id, problem = closing
+            self.closing.setdefault(label, {})[unit_id] = problem
         payload = getattr(report, "heta_result", None)
         if payload is not None:
             self._take_result(report, json.loads(payload))

@@ -95,14 +95,20 @@ class Run:
     @property
     def worker_id(self) -> str:
         """Name of this worker; empty in the controller."""
-        return str(getattr(self.config, "workerinput", {}).get("workerid", ""))
+        return str(self._worker_input.get("workerid", ""))
+
+    @property
+    def _worker_input(self) -> Mapping[str, Any]:
+        """What the controller gave this worker; empty in the controller."""
+        given: Mapping[str, Any] = getattr(self.config, "workerinput", {})
+        return given
 
     @property
     def directory(self) -> Path:
         """Folder of the run, shared by all its processes, removed at its end."""
         if self._directory is None:
             if self.is_worker:
-                self._directory = Path(self.config.workerinput["heta_directory"])
+                self._directory = Path(self._worker_input["heta_directory"])
             else:
                 self._directory = Path(tempfile.mkdtemp(prefix="pytest-heta-"))
                 self._owns_directory = True

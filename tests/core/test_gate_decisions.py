@@ -24,7 +24,6 @@ def resolved(text, **fields):
         "benchmark": "tiny",
         "recipe": "fake",
         "mode": "fts",
-        "metric": gate.metric,
     }
     return ResolvedGate(**{**known, **fields})
 

@@ -43,12 +43,11 @@ class TestPatterns:
         (only,) = resolve("tiny:fts.ndcg@10 >= 0.5", make_plan())
         assert only.text == "tiny:fts.ndcg@10 >= 0.5"
         assert only.key == "tiny:fts.ndcg@10"
-        assert (only.plan_label, only.benchmark, only.recipe, only.mode, only.metric) == (
+        assert (only.plan_label, only.benchmark, only.recipe, only.mode) == (
             "tiny",
             "tiny",
             "fake",
             "fts",
-            "ndcg@10",
         )
         assert only.population is None
 

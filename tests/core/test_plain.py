@@ -228,7 +228,19 @@ class TestTexts:
             canonical_json(float("nan"))
 
 
-RESERVED = ["con", "PRN", "a:b|c", "../x", "trailing.", " ", "", "x" * 5_000, "-rf", "咖啡", "\ud800"]
+RESERVED = [
+    "con",
+    "PRN",
+    "a:b|c",
+    "../x",
+    "trailing.",
+    " ",
+    "",
+    "x" * 5_000,
+    "-rf",
+    "咖啡",
+    "\ud800",
+]
 
 
 class TestPortableName:

@@ -111,9 +111,7 @@ class TestLoading:
             ),
         ],
     )
-    def test_units_have_to_fit_the_cases(
-        self, fakes, three_cases, tmp_path, units, kind, message
-    ):
+    def test_units_have_to_fit_the_cases(self, fakes, three_cases, tmp_path, units, kind, message):
         three_cases._units = units
         with pytest.raises(kind, match=message):
             fakes.load(three_cases, tmp_path)
@@ -160,9 +158,7 @@ class TestSamples:
     def test_a_sample_is_the_same_for_the_same_seed(self, fakes, tmp_path):
         names = [f"q{number}" for number in range(50)]
         chosen = [
-            tuple(
-                fakes.plan(tmp_path, *names, settings=PlanSettings(sample=5, seed=seed)).cases
-            )
+            tuple(fakes.plan(tmp_path, *names, settings=PlanSettings(sample=5, seed=seed)).cases)
             for seed in (1, 1, 2)
         ]
         assert chosen[0] == chosen[1] != chosen[2]

@@ -15,9 +15,7 @@ from pytest_heta.models import QueryResponse, QueryResult
 
 
 def ask(knowledge_base, mode="exact", top_k=10, options=None):
-    work = query_case(
-        knowledge_base, query="why?", mode=mode, top_k=top_k, options=options or {}
-    )
+    work = query_case(knowledge_base, query="why?", mode=mode, top_k=top_k, options=options or {})
     return asyncio.run(work)
 
 

@@ -98,9 +98,7 @@ class TestOrderOfRules:
         scores = score("recall@5", custom, error=FAILED)
         for only in scores:
             assert only.status == "errored"
-            assert only.metadata == {
-                "error": {"type": "execution_error", "message": "no index"}
-            }
+            assert only.metadata == {"error": {"type": "execution_error", "message": "no index"}}
         assert custom.asked == 0
 
     def test_a_failed_sample_that_does_not_apply_is_not_errored(self, score, fakes):
@@ -138,9 +136,7 @@ class TestOrderOfRules:
 
 class TestEvaluatorErrors:
     def test_one_that_raises_loses_one_score(self, score):
-        broken, ok, measure = score(
-            Evaluator(KeyError("x")), Evaluator(0.5, "ok"), "recall@5"
-        )
+        broken, ok, measure = score(Evaluator(KeyError("x")), Evaluator(0.5, "ok"), "recall@5")
         assert broken.metadata == {"error": {"type": "KeyError", "message": "KeyError: 'x'"}}
         assert broken.status == "errored"
         assert (ok.value, measure.value) == (0.5, 1.0)

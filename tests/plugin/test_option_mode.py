@@ -89,5 +89,7 @@ def test_a_mode_that_only_the_knowledge_base_can_refuse_fails_its_cases(world):
 
 def test_a_name_that_cannot_stand_in_a_node_id_is_refused(world):
     world.extend_recipe("del Recipe.available_queries")
-    error = world.usage_error("--heta-mode=a.b")
-    assert error == "--heta-mode: [configuration-invalid] mode name 'a.b' is not allowed; use A-Z, a-z, 0-9, _ and -"
+    assert world.usage_error("--heta-mode=a.b") == (
+        "--heta-mode: [configuration-invalid] mode name 'a.b' is not allowed; "
+        "use A-Z, a-z, 0-9, _ and -"
+    )

@@ -1,0 +1,448 @@
+"""The step that stages documents."""
+
+import asyncio
+import json
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from pytest_heta.core import staging
+from pytest_heta.core._loop import LoopThread
+from pytest_heta.core.plan import LoadedBenchmark, Suite
+from pytest_heta.core.staging import stage_documents
+from pytest_heta.errors import BenchmarkError, BuildError, DuplicateIdError
+from pytest_heta.models import (
+    BenchmarkDocument,
+    BenchmarkManifest,
+    BenchmarkRunUnit,
+    PreparedBenchmark,
+    raw_key,
+)
+from pytest_heta.protocols import ObjectStore
+
+UNUSUAL_IDS = ["con", "a:b|c", "../x", "dot.", "Case", "case", "中文", "a/b", "a%2Fb", "x" * 900, " "]
+
+
+@pytest.fixture
+def stage(fakes, tmp_path):
+    def run(documents, cases=(), units=None, *, root=None, strict=False, **manifest):
+        more = {} if units is None else {"units": units}
+        benchmark = fakes.Benchmark(documents, cases, **more, **manifest)
+        loaded = fakes.load(benchmark, tmp_path)
+        return asyncio.run(stage_documents(loaded, root or tmp_path / "stage", strict=strict))
+
+    return run
+
+
+class TestStore:
+    def test_documents_come_back_by_raw_key_in_order(self, stage, fakes):
+        staged = stage([fakes.document("b", "second"), fakes.document("a", "first")])
+        keys = staged.keys()
+        assert keys == (
+            "raw/benchmarks/tiny/test/b/b.txt",
+            "raw/benchmarks/tiny/test/a/a.txt",
+        )
+        store = staged.store(keys)
+        assert isinstance(store, ObjectStore)
+        assert [store.get(key) for key in keys] == [b"second", b"first"]
+        with store.open(keys[1]) as file:
+            assert file.read(2) == b"fi"
+        assert list(store.list()) == list(keys)
+        assert list(store.list("raw/benchmarks/tiny/test/a/")) == [keys[1]]
+        assert list(store.list("other")) == []
+        assert (staged.document_count, staged.size_bytes) == (2, 11)
+
+    def test_a_store_sees_only_its_own_keys(self, stage, fakes):
+        staged = stage([fakes.document("a", "x"), fakes.document("b", "y")])
+        mine, other = staged.keys(["a"])[0], staged.keys(["b"])[0]
+        store = staged.store([mine])
+        assert store.exists(mine)
+        assert not store.exists(other)
+        assert list(store.list()) == [mine]
+        for call in (store.get, store.open, store.metadata):
+            with pytest.raises(KeyError):
+                call(other)
+
+    def test_keys_come_in_the_benchmarks_order_whatever_was_asked(self, stage, fakes):
+        staged = stage([fakes.document(name) for name in ("c", "a", "b")])
+        assert staged.keys(["b", "c"]) == (
+            "raw/benchmarks/tiny/test/c/c.txt",
+            "raw/benchmarks/tiny/test/b/b.txt",
+        )
+
+    def test_metadata_comes_with_the_document(self, stage, fakes):
+        staged = stage(
+            [
+                fakes.document("a", "x", metadata={"title": "naïve 咖啡", "name": "hidden"}),
+                fakes.document("b", "y", name="b.md", media_type="text/markdown"),
+            ]
+        )
+        store = staged.store(staged.keys())
+        assert store.metadata(staged.keys(["a"])[0]) == {
+            "title": "naïve 咖啡",
+            "document_id": "a",
+            "name": "a.txt",
+            "media_type": "text/plain",
+        }
+        assert store.metadata(staged.keys(["b"])[0])["media_type"] == "text/markdown"
+
+    def test_any_id_has_a_file_of_its_own(self, stage, fakes, tmp_path):
+        documents = [fakes.document(name, f"text of {name}") for name in UNUSUAL_IDS]
+        staged = stage(documents)
+        keys = staged.keys()
+        manifest = BenchmarkManifest(name="tiny")
+        assert list(keys) == [raw_key(manifest, document) for document in documents]
+        store = staged.store(keys)
+        assert [store.get(key).decode() for key in keys] == [
+            f"text of {name}" for name in UNUSUAL_IDS
+        ]
+        paths = [path for path in staged.root.rglob("*") if path.is_file()]
+        assert all(path.name.isascii() and len(path.name) < 60 for path in paths)
+        assert all((tmp_path / "stage") in path.parents for path in paths)
+        names = [str(path).casefold() for path in paths]
+        assert len(set(names)) == len(names)
+
+    def test_equal_contents_are_two_documents(self, stage, fakes):
+        staged = stage([fakes.document("a", "same"), fakes.document("b", "same")])
+        assert staged.document_count == 2
+        assert staged.store(staged.keys()).get(staged.keys(["b"])[0]) == b"same"
+
+    def test_empty_data_is_an_empty_document(self, stage, fakes):
+        staged = stage([fakes.document("a", "")])
+        assert staged.store(staged.keys()).get(staged.keys()[0]) == b""
+        assert staged.problems == {}
+
+
+class TestOrigins:
+    def test_files_and_addresses_are_copied(self, stage, fakes, tmp_path):
+        (tmp_path / "here.txt").write_bytes(b"relative")
+        large = os.urandom(3 << 20)
+        (tmp_path / "large.bin").write_bytes(large)
+        staged = stage(
+            [
+                fakes.document("relative", path=Path("here.txt")),
+                fakes.document("absolute", path=tmp_path / "large.bin"),
+                fakes.document("address", source_uri=(tmp_path / "here.txt").as_uri()),
+            ]
+        )
+        store = staged.store(staged.keys())
+        assert [store.get(key) for key in staged.keys()] == [b"relative", large, b"relative"]
+        assert staged.size_bytes == len(large) + 16
+
+    def test_what_cannot_be_read_fails_the_units_that_need_it(self, stage, fakes, tmp_path):
+        (tmp_path / "empty.pdf").write_bytes(b"")
+        staged = stage(
+            [
+                fakes.document("fine", "x"),
+                fakes.document("absent", path=Path("nowhere.pdf")),
+                fakes.document("empty", path=Path("empty.pdf")),
+                fakes.document("remote", source_uri="nosuchprotocol://x/y"),
+            ]
+        )
+        assert staged.keys(["fine"])
+        for name, problem in (
+            ("absent", "FileNotFoundError"),
+            ("empty", "the file is empty"),
+            ("remote", "nosuchprotocol"),
+        ):
+            with pytest.raises(BuildError, match=f"document '{name}' cannot be read: .*{problem}"):
+                staged.keys(["fine", name])
+        with pytest.raises(BuildError, match="document 'absent' cannot be read"):
+            staged.keys()
+        assert staged.warnings == ("3 documents are not readable: absent, empty, remote",)
+        assert staged.document_count == 4
+
+    def test_a_document_that_is_not_there_fails_the_units_that_name_it(self, stage, fakes):
+        staged = stage([fakes.document("a")])
+        with pytest.raises(BuildError, match="document 'ghost' is not in the corpus"):
+            staged.keys(["a", "ghost"])
+
+    def test_an_origin_that_breaks_while_it_is_read_is_a_problem(
+        self, stage, fakes, monkeypatch, tmp_path
+    ):
+        class Torn:
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                return None
+
+            def read(self, size):
+                raise ConnectionResetError("half of it")
+
+        monkeypatch.setattr(staging, "_open_origin", lambda *_: Torn())
+        staged = stage([fakes.document("a", path=Path("x"))])
+        assert staged.problems == {"a": "ConnectionResetError: half of it"}
+
+
+class TestBadBenchmarks:
+    def test_an_id_twice_is_an_error(self, stage, fakes):
+        with pytest.raises(DuplicateIdError, match="document id 'a' stands twice"):
+            stage([fakes.document("a", "x"), fakes.document("a", "y")])
+
+    def test_a_number_and_its_text_are_the_same_id(self, stage):
+        documents = [
+            {"document_id": 7, "name": "a.txt", "data": b"x"},
+            {"document_id": "7", "name": "b.txt", "data": b"y"},
+        ]
+        with pytest.raises(DuplicateIdError, match="document id '7' stands twice"):
+            stage(documents)
+
+    def test_no_documents_are_an_error(self, stage):
+        with pytest.raises(BenchmarkError, match="benchmark tiny: there are no documents"):
+            stage([])
+
+    def test_an_adapter_that_raises_is_an_error(self, fakes, tmp_path):
+        class Broken(fakes.Benchmark):
+            async def documents(self, prepared):
+                yield fakes.document("a")
+                raise ZeroDivisionError("row 2")
+
+        loaded = fakes.load(Broken(), tmp_path)
+        with pytest.raises(BenchmarkError, match="cannot be staged: ZeroDivisionError: row 2"):
+            asyncio.run(stage_documents(loaded, tmp_path))
+
+    def test_a_folder_that_cannot_be_written_is_an_error(self, stage, fakes, tmp_path):
+        (tmp_path / "file").write_text("in the way")
+        with pytest.raises(BenchmarkError, match="benchmark tiny: the documents cannot be staged"):
+            stage([fakes.document("a")], root=tmp_path / "file" / "below")
+
+    def test_a_disk_that_is_full_is_no_problem_of_a_document(self, stage, fakes, monkeypatch):
+        class Full:
+            def open(self, *_):
+                raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(staging, "_files", Full)
+        with pytest.raises(BenchmarkError, match="No space left"):
+            stage([fakes.document("a", "x")])
+
+
+class TestDanglingGold:
+    def test_it_is_counted_and_named(self, stage, fakes):
+        cases = [fakes.case("q1", "?", "d1", "ghost9"), fakes.case("q2", "?", "ghost9", "ghost2")]
+        staged = stage([fakes.document("d1")], cases)
+        assert staged.dangling == ("ghost9", "ghost2")
+        assert staged.warnings == ("2 gold documents are not in the corpus: ghost9, ghost2",)
+
+    def test_one_is_one(self, stage, fakes):
+        staged = stage([fakes.document("d1")], [fakes.case("q1", "?", "ghost")])
+        assert staged.warnings == ("1 gold document is not in the corpus: ghost",)
+
+    def test_many_are_cut_in_the_warning_and_not_in_the_list(self, stage, fakes):
+        ghosts = [f"g{number}" for number in range(20)]
+        staged = stage([fakes.document("d1")], [fakes.case("q1", "?", *ghosts)])
+        assert staged.dangling == tuple(ghosts)
+        assert staged.warnings == (
+            "20 gold documents are not in the corpus: g0, g1, g2, g3, g4, …",
+        )
+
+    def test_strict_makes_it_an_error(self, stage, fakes):
+        cases = [fakes.case("q1", "?", "ghost")]
+        with pytest.raises(BenchmarkError, match="1 gold document is not in the corpus: ghost"):
+            stage([fakes.document("d1")], cases, strict=True)
+        stage([fakes.document("d1")], [fakes.case("q1", "?", "d1")], strict=True)
+
+    def test_what_is_judged_irrelevant_may_be_absent(self, stage, fakes):
+        staged = stage([fakes.document("d1")], [fakes.case("q1", "?", "d1", ghost=0, other=-1)])
+        assert staged.dangling == ()
+        assert staged.warnings == ()
+
+    def test_gold_outside_the_unit_of_the_case_is_named_too(self, stage, fakes):
+        units = (
+            BenchmarkRunUnit(unit_id="u1", document_ids=("d1",), case_ids=("q1", "q2")),
+            BenchmarkRunUnit(unit_id="u2", document_ids=("d2",), case_ids=("q3",)),
+        )
+        cases = [
+            fakes.case("q1", "?", "d1"),
+            fakes.case("q2", "?", "d2"),
+            fakes.case("q3", "?", "d2", "ghost"),
+        ]
+        staged = stage([fakes.document("d1"), fakes.document("d2")], cases, units, strict=False)
+        assert staged.dangling == ("ghost",)
+        assert staged.warnings == (
+            "1 gold document is not in the corpus: ghost",
+            "1 gold document is not in the run unit of the case: d2 (case q2)",
+        )
+
+    def test_judgments_that_are_no_numbers_are_left_to_the_scores(self, stage, fakes):
+        staged = stage([fakes.document("d1")], [fakes.case("q1", "?", ghost="high")])
+        assert staged.dangling == ()
+
+
+class TestOnce:
+    def staged_twice(self, fakes, tmp_path, first, second):
+        folders = []
+        for benchmark in (first, second):
+            loaded = fakes.load(benchmark, tmp_path)
+            folders.append(asyncio.run(stage_documents(loaded, tmp_path / "stage")))
+        return folders
+
+    def test_a_finished_stage_is_found(self, fakes, tmp_path):
+        benchmarks = [fakes.Benchmark([fakes.document("a", "x")]) for _ in range(2)]
+        first, second = self.staged_twice(fakes, tmp_path, *benchmarks)
+        assert first.root == second.root
+        assert first.digest == second.digest
+        # Once to know which stage it is; once more by the one that wrote it.
+        assert [benchmark.documents_read for benchmark in benchmarks] == [2, 1]
+        assert second.store(second.keys()).get(second.keys()[0]) == b"x"
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"text": "other"},
+            {"document_id": "b"},
+            {"name": "b.txt"},
+            {"media_type": "text/html"},
+            {"metadata": {"title": "t"}},
+        ],
+        ids=lambda change: next(iter(change)),
+    )
+    def test_a_changed_document_is_another_stage(self, fakes, tmp_path, change):
+        before = {"document_id": "a", "text": "x"}
+        pair = [
+            fakes.Benchmark([fakes.document(**document)])
+            for document in (before, {**before, **change})
+        ]
+        first, second = self.staged_twice(fakes, tmp_path, *pair)
+        assert first.root != second.root
+        assert first.digest != second.digest
+        assert first.dataset_digest != second.dataset_digest
+
+    def test_another_order_is_another_stage(self, fakes, tmp_path):
+        documents = [fakes.document("a"), fakes.document("b")]
+        pair = [fakes.Benchmark(documents), fakes.Benchmark(documents[::-1])]
+        first, second = self.staged_twice(fakes, tmp_path, *pair)
+        assert first.digest != second.digest
+        assert second.keys() == first.keys()[::-1]
+
+    def test_a_changed_file_is_another_stage(self, fakes, tmp_path):
+        path = tmp_path / "a.txt"
+        made = []
+        for text, time in (("one", 1), ("two", 2), ("longer", 2)):
+            path.write_text(text)
+            os.utime(path, (time, time))
+            loaded = fakes.load(fakes.Benchmark([fakes.document("a", path=path)]), tmp_path)
+            made.append(asyncio.run(stage_documents(loaded, tmp_path / "stage")))
+        assert len({staged.root for staged in made}) == 3
+        assert len({staged.digest for staged in made}) == 3
+
+    def test_the_digest_is_of_the_contents_and_not_of_where_they_were(self, fakes, tmp_path):
+        (tmp_path / "a.txt").write_text("x")
+        pair = [
+            fakes.Benchmark([fakes.document("a", path=tmp_path / "a.txt")]),
+            fakes.Benchmark([fakes.document("a", "x")]),
+        ]
+        first, second = self.staged_twice(fakes, tmp_path, *pair)
+        assert first.digest == second.digest
+
+    def test_other_cases_are_the_same_stage_and_another_dataset(self, fakes, tmp_path):
+        documents = [fakes.document("a")]
+        pair = [
+            fakes.Benchmark(documents, [fakes.case("q", "?", "a")]),
+            fakes.Benchmark(documents, [fakes.case("q", "?", a=2)]),
+        ]
+        first, second = self.staged_twice(fakes, tmp_path, *pair)
+        assert first.root == second.root
+        assert first.dataset_digest != second.dataset_digest
+
+    def test_what_a_killed_process_left_is_written_again(self, fakes, tmp_path):
+        loaded = fakes.load(fakes.Benchmark([fakes.document("a", "x")]), tmp_path)
+        first = asyncio.run(stage_documents(loaded, tmp_path / "stage"))
+        (first.root / "stage.json").unlink()
+        (first.root / "index.jsonl").write_text("torn")
+        second = asyncio.run(stage_documents(loaded, tmp_path / "stage"))
+        assert second.digest == first.digest
+        assert second.keys() == first.keys()
+
+    def test_it_can_be_driven_from_a_thread_without_loop(self, fakes, tmp_path):
+        loaded = fakes.load(fakes.Benchmark([fakes.document("a", "x")]), tmp_path)
+        thread = LoopThread()
+        staged = thread.drive(stage_documents(loaded, tmp_path / "stage"))
+        thread.close()
+        assert staged.document_count == 1
+
+    def test_two_tasks_of_one_loop_wait_for_each_other(self, fakes, tmp_path):
+        benchmark = fakes.Benchmark([fakes.document(f"d{number}", "x") for number in range(50)])
+        loaded = fakes.load(benchmark, tmp_path)
+
+        async def both():
+            return await asyncio.gather(
+                *(stage_documents(loaded, tmp_path / "stage") for _ in range(3))
+            )
+
+        first, *others = asyncio.run(both())
+        assert all(other.root == first.root for other in others)
+        assert benchmark.documents_read == 4 * 50
+
+    def test_the_index_is_plain_ascii_json(self, stage, fakes):
+        staged = stage([fakes.document("中", "x", metadata={"when": Path("a"), "n": float("nan")})])
+        (line,) = (staged.root / "index.jsonl").read_bytes().splitlines()
+        assert line.isascii()
+        assert json.loads(line)["metadata"] == {"when": "a", "n": None}
+
+
+class SharedBenchmark:
+    """A benchmark that a process started anew can import."""
+
+    manifest = BenchmarkManifest(name="shared")
+
+    def documents(self, prepared):
+        return self._documents()
+
+    async def _documents(self):
+        for number in range(20):
+            yield BenchmarkDocument(
+                document_id=f"d{number}", name="text.txt", data=f"text {number}".encode()
+            )
+
+
+def stage_in_child(root, refused, results):
+    """Stage; whoever writes waits until the other one has found the lock taken."""
+    write = staging._write_stage
+    sleep = asyncio.sleep
+
+    async def slow_write(loaded, folder):
+        with FileLock(root / "log.lock"), (root / "log").open("a") as log:
+            log.write(f"{os.getpid()}\n")
+        assert refused.wait(timeout=120)
+        await write(loaded, folder)
+
+    async def told_sleep(delay):
+        refused.set()
+        await sleep(delay)
+
+    staging._write_stage = slow_write
+    staging.asyncio.sleep = told_sleep
+    manifest = SharedBenchmark.manifest
+    loaded = LoadedBenchmark(
+        suite=Suite(SharedBenchmark()),
+        manifest=manifest,
+        prepared=PreparedBenchmark(manifest=manifest, root_dir=root),
+        cases={},
+        units=(BenchmarkRunUnit(unit_id="all"),),
+        evaluators=(),
+    )
+    staged = asyncio.run(stage_documents(loaded, root / "stage"))
+    store = staged.store(staged.keys())
+    results.put((staged.digest, [store.get(key) for key in staged.keys()]))
+
+
+def test_two_processes_at_once_stage_once(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    refused, results = context.Event(), context.Queue()
+    children = [
+        context.Process(target=stage_in_child, args=(tmp_path, refused, results))
+        for _ in range(2)
+    ]
+    for child in children:
+        child.start()
+    found = [results.get(timeout=120) for _ in children]
+    for child in children:
+        child.join(timeout=120)
+    assert [child.exitcode for child in children] == [0, 0]
+    assert found[0] == found[1]
+    assert found[0][1] == [f"text {number}".encode() for number in range(20)]
+    assert len((tmp_path / "log").read_text().splitlines()) == 1

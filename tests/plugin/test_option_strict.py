@@ -1,0 +1,46 @@
+"""``--heta-strict``: what is odd about a dataset is an error."""
+
+import pytest
+
+CASES = [
+    {"case_id": "pie", "query": "apple pie", "evidence": ["apple"]},
+    {"case_id": "lost", "query": "ghost", "evidence": ["ghost9"]},
+]
+WARNING = "1 gold document is not in the corpus: ghost9"
+
+
+@pytest.fixture(autouse=True)
+def dangling(world):
+    world.dataset(CASES)
+
+
+def test_a_judged_document_outside_the_corpus_is_a_warning_by_default(world):
+    result = world.run("--heta-mode=overlap")
+    result.assert_outcomes(passed=2)
+    report = world.report()
+    assert report["metadata"]["warnings"] == [WARNING]
+    assert report["metadata"]["dangling_ids"] == ["ghost9"]
+    assert report["score_summary"]["overlap.recall@1"] == 0.5
+    result.stdout.fnmatch_lines([f"warning: {WARNING}"])
+
+
+def test_it_is_an_error_when_strict(world, count_builds):
+    result = world.run("--heta-mode=overlap", "--heta-strict")
+    result.assert_outcomes(errors=2)
+    assert result.ret == 1
+    assert count_builds() == 0
+    summary = world.report()["mode_summaries"]["overlap"]
+    assert (summary["failed_cases"], summary["total_cases"]) == (2, 2)
+    (build,) = world.report()["unit_builds"]
+    assert WARNING in build["error"]["message"]
+
+
+def test_a_dataset_without_oddities_passes_when_strict(world):
+    world.dataset()
+    world.run("--heta-strict").assert_outcomes(passed=6)
+
+
+def test_the_ini_key_is_strict(world):
+    world.ini("heta_strict = true")
+    world.run("--heta-mode=overlap").assert_outcomes(errors=2)
+    world.run("--heta-mode=overlap", "-o", "heta_strict=false").assert_outcomes(passed=2)
