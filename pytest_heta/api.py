@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import importlib
 import importlib.util
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 from pytest_heta.benchmarks import benchmark_from_folder
 from pytest_heta.core._loop import LoopThread
@@ -94,7 +93,7 @@ def suite(
         GateInvalidError: if a gate cannot be parsed.
     """
     where = "suite"
-    if not _is_benchmark(benchmark):
+    if not _has_shape(benchmark):
         raise ConfigurationError(
             f"{_kind(benchmark)} is not a benchmark",
             where=where,
@@ -106,10 +105,7 @@ def suite(
         raise ConfigurationError(
             f"fail_on = {fail_on!r} is not allowed", where=where, hint="use error, miss or gate"
         )
-    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
-        raise ConfigurationError(
-            f"top_k = {top_k!r} is not allowed", where=where, hint="use a whole number from 1"
-        )
+    _check_whole("top_k", top_k, 1, where)
     texts = _texts("gates", gates)
     for text in texts:
         parse_gate(text)
@@ -122,6 +118,16 @@ def suite(
         fail_on=fail_on,
         evaluators=None if evaluators is None else tuple(evaluators),
         options=dict(options or {}),
+    )
+
+
+def _check_whole(name: str, value: int | None, least: int, where: str) -> None:
+    if value is None or (type(value) is int and value >= least):
+        return
+    raise ConfigurationError(
+        f"{name} = {value!r} is not allowed",
+        where=where,
+        hint=f"use a whole number from {least}",
     )
 
 
@@ -145,21 +151,29 @@ def as_suite(obj: object) -> Suite | None:
     A suite and an object of the shape of a `BenchmarkProtocol` are; a class
     is not.
     """
-    if isinstance(obj, Suite):
-        return obj
-    return Suite(obj) if _is_benchmark(obj) else None  # type: ignore[arg-type]
+    if issubclass(type(obj), Suite):
+        return cast("Suite", obj)
+    return Suite(cast("BenchmarkProtocol", obj)) if _is_benchmark(obj) else None
 
 
 def _is_benchmark(obj: object) -> bool:
-    if isinstance(obj, type | ModuleType):
+    """Whether an object has all methods, found out without asking it for them.
+
+    Suite files hold objects of all kinds, among them such that answer to any
+    name (mocks), or raise when they are touched (lazy proxies).
+    """
+    if issubclass(type(obj), type):
         return False
-    # Looked up on the class first: objects that answer to any name (mocks,
-    # lazy proxies) stand in modules too.
-    return all(hasattr(type(obj), name) or name in _own(obj) for name in _BENCHMARK_METHODS)
+    try:
+        own = object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        own = {}
+    return all(hasattr(type(obj), name) or name in own for name in _BENCHMARK_METHODS)
 
 
-def _own(obj: object) -> Mapping[str, Any]:
-    return getattr(obj, "__dict__", {})
+def _has_shape(obj: object) -> bool:
+    """Whether an object that was given as a benchmark has all methods."""
+    return not isinstance(obj, type) and all(hasattr(obj, name) for name in _BENCHMARK_METHODS)
 
 
 def _kind(obj: object) -> str:
@@ -316,7 +330,7 @@ def _made(obj: object, spec: str) -> object:
     if not isinstance(obj, type) and (hasattr(obj, "create") or not callable(obj)):
         return obj
     try:
-        return obj()  # type: ignore[operator]
+        return obj()
     except (HetaError, ImportError):
         raise
     except Exception as error:
@@ -386,6 +400,18 @@ def run(  # noqa: PLR0913 - one keyword for each option
         HetaError: if the benchmark, the recipe or an option is wrong. Failures
             of units and samples are in the report.
     """
+    for name, value, least in (
+        ("top_k", top_k, 1),
+        ("limit", limit, 1),
+        ("sample", sample, 1),
+        ("repeat", repeat, 1),
+        ("warmup", warmup, 0),
+    ):
+        _check_whole(name, value, least, "run")
+    if responses not in get_args(ResponseLevel):
+        raise ConfigurationError(
+            f"responses = {responses!r} is not allowed", where="run", hint="use ids, short or full"
+        )
     declared = _suite_of(benchmark)
     if evaluators is not None:
         declared = replace(declared, evaluators=tuple(evaluators))
@@ -440,10 +466,11 @@ def _suite_of(benchmark: object) -> Suite:
                 f"{str(folder)!r} is not the folder of a dataset",
                 hint="a dataset has corpus.jsonl, queries.jsonl and qrels/, or cases.jsonl",
             )
-    declared = as_suite(benchmark)
-    if declared is None:
+    if isinstance(benchmark, Suite):
+        return benchmark
+    if not _has_shape(benchmark):
         raise ConfigurationError(
             f"{_kind(benchmark)} is not a benchmark",
             hint="give a benchmark, a suite or the path of a dataset folder",
         )
-    return declared
+    return Suite(cast("BenchmarkProtocol", benchmark))

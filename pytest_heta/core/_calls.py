@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from pytest_heta.core._plain import exception_text, safe_str
+from pytest_heta.core._plain import exception_text, plain_text, safe_str
 from pytest_heta.errors import HetaError
 from pytest_heta.models import EvaluationError
 
@@ -112,4 +112,4 @@ def _raised_at(error: BaseException) -> str | None:
         return None
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
-    return f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
+    return plain_text(f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}")

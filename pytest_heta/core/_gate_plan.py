@@ -248,7 +248,14 @@ def _likely_measure(text: str) -> list[str]:
 
 
 def _bind(gate: Gate, plan: BenchmarkPlan, mode: str) -> ResolvedGate:
-    _check_threshold(gate, next((m for m in plan.metrics if m.name == gate.metric), None))
+    if gate.function is None:
+        bounded = gate.metric in _BOUNDED_AGGREGATES
+    else:
+        metric = next(metric for metric in plan.metrics if metric.name == gate.metric)
+        _check_metric(gate, metric, plan.top_k)
+        bounded = gate.function == "mean" and metric.bounded
+    if bounded:
+        _check_share(gate)
     return ResolvedGate(
         gate=gate,
         plan_label=plan.label,
@@ -259,19 +266,26 @@ def _bind(gate: Gate, plan: BenchmarkPlan, mode: str) -> ResolvedGate:
     )
 
 
-def _check_threshold(gate: Gate, metric: MetricSpec | None) -> None:
-    bounded = gate.function is None and gate.metric in _BOUNDED_AGGREGATES
-    if gate.function == "mean" and metric is not None:
-        bounded = metric.bounded
-        if metric.worst is None:
-            raise _invalid(
-                gate,
-                f"metric {metric.name!r} has no finite worst value that a lost score counts as",
-                "give its evaluator a `worst`",
-            )
+def _check_metric(gate: Gate, metric: MetricSpec, top_k: int) -> None:
+    if metric.k is not None and metric.k > top_k:
+        raise _invalid(
+            gate,
+            f"top_k = {top_k} is below the k of {metric.name!r}",
+            f"ask for at least {metric.k} results or gate a smaller k",
+        )
+    if gate.function == "mean" and metric.worst is None:
+        raise _invalid(
+            gate,
+            f"metric {metric.name!r} has no finite worst value that a lost score counts as",
+            "give its evaluator a `worst`",
+        )
+
+
+def _check_share(gate: Gate) -> None:
+    """Refuse a threshold that a value in 0..1 cannot reach."""
     threshold = gate.threshold.value
-    if bounded and not 0 <= threshold <= 1:
-        share = threshold / 100
+    share = threshold / 100
+    if not 0 <= threshold <= 1:
         raise _invalid(
             gate,
             f"{gate.aggregate} lies in 0..1, and {number_text(threshold)} does not",

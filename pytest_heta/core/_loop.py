@@ -37,7 +37,7 @@ def is_coroutine_function(function: Callable[..., Any]) -> bool:
     """Whether calling ``function`` gives a coroutine, also for a callable object."""
     if inspect.iscoroutinefunction(function):
         return True
-    return inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+    return inspect.iscoroutinefunction(type(function).__call__)
 
 
 @coroutine
@@ -133,7 +133,7 @@ class LoopThread:
         An interrupt of the waiting thread cancels the coroutine.
 
         Raises:
-            RuntimeError: if the loop is closed.
+            RuntimeError: if the loop is closed, or this is its own thread.
             BaseException: what the coroutine raises.
         """
         try:
@@ -185,6 +185,8 @@ class LoopThread:
         with self._lock:
             if self._closing:
                 raise RuntimeError("the event loop is closed")
+            if threading.current_thread() is self._thread:
+                raise RuntimeError("the event loop cannot wait for itself")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
@@ -205,6 +207,7 @@ class LoopThread:
                     continue
             _cancel_all(loop)
             loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
         finally:
             asyncio.set_event_loop(None)
             loop.close()

@@ -111,18 +111,18 @@ def plain(value: Any, *, max_nodes: int = MAX_NODES, max_text: int = MAX_TEXT) -
 
 def _is_plain_already(mapping: dict[Any, Any]) -> bool:
     """Whether a mapping is small, flat and plain, as most sources are."""
-    if len(mapping) > _SMALL:
-        return False
-    for key, value in mapping.items():
-        if type(key) is not str or not key.isascii():
-            return False
-        if type(value) is str:
-            if len(value) > _TEXT_PER_NODE or not value.isascii():
-                return False
-        elif value is not None and type(value) is not bool:
-            if type(value) is not int or abs(value) >= _LARGEST_SMALL_INTEGER:
-                return False
-    return True
+    return len(mapping) <= _SMALL and all(
+        type(key) is str and key.isascii() and _is_small(value) for key, value in mapping.items()
+    )
+
+
+def _is_small(value: object) -> bool:
+    """Whether a value is plain and short; exactly of its type, for users subclass anything."""
+    if type(value) is str:
+        return len(value) <= _TEXT_PER_NODE and value.isascii()
+    if type(value) is int:
+        return abs(value) < _LARGEST_SMALL_INTEGER
+    return value is None or value is True or value is False
 
 
 def plain_number(value: float | Decimal | Fraction) -> int | float | str | None:

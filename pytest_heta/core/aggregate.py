@@ -115,12 +115,12 @@ class _Tally:
         self._statuses[status] += 1
         if score.passed is not None:
             self._verdicts.append(score.passed)
-        if status != "scored":
+        if status != "scored" or score.value is None:
             self._reasons[_reason(score, status)] += 1
             return score
         if isinstance(score.value, str):
             self._labels[score.value] += 1
-        elif score.value is not None:
+        else:
             self._values.append(float(score.value))
         self._note_distinct(result)
         return score

@@ -172,11 +172,10 @@ def _shown(value: float, relation: str, threshold: float) -> str:
     """Return ``value`` with as many digits as it takes to read ``relation`` as true."""
     if value.is_integer() or abs(value) >= _LARGEST_WRITTEN_OUT:
         return number_text(value)
-    for digits in range(_FEWEST_DIGITS, _MOST_DIGITS + 1):
-        text = f"{value:.{digits}f}"
-        if _reads_true(float(text), relation, threshold):
-            return text
-    return repr(value)
+    digits = _FEWEST_DIGITS
+    while digits < _MOST_DIGITS and not _reads_true(round(value, digits), relation, threshold):
+        digits += 1
+    return f"{value:.{digits}f}"
 
 
 def _reads_true(value: float, relation: str, threshold: float) -> bool:

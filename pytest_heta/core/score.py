@@ -165,10 +165,8 @@ def as_score(returned: Any, name: str) -> EvaluationScore:
         value, passed, metadata = returned, None, None
         if value is None:
             return _errored(name, "wrong_type", "the evaluator returned None")
-    known = plain(metadata, max_nodes=_METADATA_NODES) if isinstance(metadata, Mapping) else {}
-    if not isinstance(known, dict):
-        known = {}
-    return _checked(name, value, passed, known)
+    known = plain(metadata, max_nodes=_METADATA_NODES)
+    return _checked(name, value, passed, known if isinstance(known, dict) else {})
 
 
 def _checked(name: str, value: Any, passed: Any, metadata: dict[str, Any]) -> EvaluationScore:

@@ -118,7 +118,7 @@ def git_commit(folder: Path) -> str | None:
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(  # noqa: S603 - fixed arguments
-            ["git", *arguments],  # noqa: S607 - git is looked up as usual
+            ["git", "--no-optional-locks", *arguments],  # noqa: S607 - looked up as usual
             cwd=folder,
             capture_output=True,
             encoding="utf-8",

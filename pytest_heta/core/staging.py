@@ -2,8 +2,9 @@
 
 Documents are written once, into one folder that all processes of a run share:
 the first process to hold the folder's lock writes, the others find it
-finished. A document's key is its raw key; the name of the file behind it is a
-hash of the key, so that it suits every file system.
+finished. A document's key is its raw key. The contents stand one behind the
+other in one file, so that keys need not suit the file system, and a corpus of
+many small documents costs no more than its bytes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from filelock import FileLock, Timeout
 
 from pytest_heta.core._dangling import Dangling, dangling_documents
 from pytest_heta.core._loop import enter_loop
+from pytest_heta.core._part import open_part
 from pytest_heta.core._plain import canonical_json, exception_text, plain, portable_name
 from pytest_heta.core.plan import LoadedBenchmark
 from pytest_heta.errors import (
@@ -37,6 +39,7 @@ from pytest_heta.models import BenchmarkDocument, raw_key
 
 __all__ = ["StagedDocuments", "StagedStore", "stage_documents"]
 
+_CONTENTS: Final = "contents.bin"
 _INDEX: Final = "index.jsonl"
 _DONE: Final = "stage.json"
 _LOCK_POLL_S: Final = 0.02
@@ -59,7 +62,7 @@ class StagedStore:
 
     def open(self, key: str) -> BinaryIO:
         """Open the content for reading; raises `KeyError` as `get` does."""
-        return self._staged.open_object(self._own(key))
+        return self._staged.open_content(self._own(key))
 
     def exists(self, key: str) -> bool:
         """Whether the key is there."""
@@ -106,9 +109,7 @@ class StagedDocuments:
     warnings: tuple[str, ...]
     dangling: tuple[str, ...]
     problems: Mapping[str, str]
-    _keys: Mapping[str, str] = field(repr=False)
-    _rows: Mapping[str, int] = field(repr=False)
-    _offsets: array[int] = field(repr=False)
+    _index: _Index = field(repr=False)
 
     def keys(self, document_ids: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the raw keys of documents in the benchmark's order; of all for ().
@@ -117,7 +118,7 @@ class StagedDocuments:
             BuildError: if one is not in the corpus, or cannot be read.
         """
         for document_id in document_ids:
-            if document_id not in self._keys:
+            if document_id not in self._index.keys:
                 raise BuildError(
                     f"document {document_id!r} is not in the corpus",
                     hint="add it to the documents, or take it out of the run unit",
@@ -126,23 +127,42 @@ class StagedDocuments:
         for document_id, problem in self.problems.items():
             if not wanted or document_id in wanted:
                 raise BuildError(f"document {document_id!r} cannot be read: {problem}")
-        return tuple(key for name, key in self._keys.items() if not wanted or name in wanted)
+        return tuple(key for name, key in self._index.keys.items() if not wanted or name in wanted)
 
     def store(self, keys: Sequence[str]) -> StagedStore:
         """Return a store that sees only ``keys``."""
         return StagedStore(self, keys)
 
-    def open_object(self, key: str) -> BinaryIO:
+    def open_content(self, key: str) -> BinaryIO:
         """Open the content behind a key."""
-        return cast("BinaryIO", _files().open(str(_object_path(self.root, key)), "rb"))
+        number = self._index.numbers[key]
+        starts = self._index.content_starts
+        return open_part(self.root / _CONTENTS, starts[number], starts[number + 1])
 
     def metadata(self, key: str) -> dict[str, Any]:
         """Return what is known of the document behind a key."""
         with (self.root / _INDEX).open("rb") as index:
-            index.seek(self._offsets[self._rows[key]])
+            index.seek(self._index.row_starts[self._index.numbers[key]])
             row = json.loads(index.readline())
         own = {name: row[name] for name in ("document_id", "name", "media_type")}
         return {**row["metadata"], **own}
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Where what stands in the files of a stage.
+
+    Attributes:
+        keys: Raw keys by document id, in the benchmark's order.
+        numbers: Positions in that order by raw key.
+        row_starts: Where the row of each document starts in the index.
+        content_starts: Where the content of each document starts; and the end.
+    """
+
+    keys: dict[str, str]
+    numbers: dict[str, int]
+    row_starts: array[int]
+    content_starts: array[int]
 
 
 async def stage_documents(
@@ -269,24 +289,31 @@ def _absolute(loaded: LoadedBenchmark, path: Path) -> Path:
 
 
 async def _write_stage(loaded: LoadedBenchmark, folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)  # what a killed process left
-    folder.mkdir()
     digest = sha256()
-    total = 0
     problems: dict[str, str] = {}
-    with (folder / _INDEX).open("wb") as index:
+    with _begin(folder) as contents, (folder / _INDEX).open("wb") as index:
         async for document in _documents(loaded):
             row = _row(loaded, document)
+            start = contents.tell()
             try:
-                content, size = _write_object(loaded, document, folder, row["key"])
+                content = _write_content(loaded, document, contents)
             except DocumentUnavailableError as error:
-                problems[row["document_id"]] = error.message
-                content, size = "", 0
-            total += size
-            line = canonical_json({**row, "digest": content, "size": size}) + b"\n"
+                problems[document.document_id] = error.message
+                content = ""
+                contents.seek(start)
+                contents.truncate()
+            row |= {"sha256": content, "size": contents.tell() - start}
+            line = canonical_json(row) + b"\n"
             digest.update(line)
             index.write(line)
-    _finish(folder, {"digest": digest.hexdigest(), "size_bytes": total, "problems": problems})
+        size = contents.tell()
+    _finish(folder, {"digest": digest.hexdigest(), "size_bytes": size, "problems": problems})
+
+
+def _begin(folder: Path) -> BinaryIO:
+    shutil.rmtree(folder, ignore_errors=True)  # what a killed process left
+    folder.mkdir()
+    return (folder / _CONTENTS).open("wb")
 
 
 def _finish(folder: Path, done: Mapping[str, Any]) -> None:
@@ -295,24 +322,17 @@ def _finish(folder: Path, done: Mapping[str, Any]) -> None:
     partial.replace(folder / _DONE)
 
 
-def _write_object(
-    loaded: LoadedBenchmark, document: BenchmarkDocument, folder: Path, key: str
-) -> tuple[str, int]:
-    """Write the content of a document; return its SHA-256 and size.
+def _write_content(loaded: LoadedBenchmark, document: BenchmarkDocument, target: BinaryIO) -> str:
+    """Write the content of a document; return its SHA-256.
 
     Raises:
         DocumentUnavailableError: if the content cannot be read.
     """
-    path = _object_path(folder, key)
-    path.parent.mkdir(parents=True, exist_ok=True)
     digest = sha256()
-    size = 0
-    with _files().open(str(path), "wb") as target:
-        for block in _blocks(loaded, document):
-            digest.update(block)
-            size += len(block)
-            target.write(block)
-    return digest.hexdigest(), size
+    for block in _blocks(loaded, document):
+        digest.update(block)
+        target.write(block)
+    return digest.hexdigest()
 
 
 def _blocks(loaded: LoadedBenchmark, document: BenchmarkDocument) -> Iterable[bytes]:
@@ -337,45 +357,40 @@ def _open_origin(loaded: LoadedBenchmark, document: BenchmarkDocument) -> Binary
     return cast("BinaryIO", fsspec.open(str(document.source_uri), "rb").open())
 
 
-def _object_path(folder: Path, key: str) -> Path:
-    name = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
-    return folder / "objects" / name[:2] / name[2:]
-
-
-def _files() -> Any:
-    return fsspec.filesystem("file")
-
-
 # --- reading -----------------------------------------------------------------
 
 
 def _read_stage(loaded: LoadedBenchmark, folder: Path) -> StagedDocuments:
     done = json.loads((folder / _DONE).read_bytes())
-    keys: dict[str, str] = {}
-    rows: dict[str, int] = {}
-    offsets = array("Q")
-    offset = 0
-    with (folder / _INDEX).open("rb") as index:
-        for number, line in enumerate(index):
-            row = json.loads(line)
-            keys[row["document_id"]] = row["key"]
-            rows[row["key"]] = number
-            offsets.append(offset)
-            offset += len(line)
-    dangling = dangling_documents(loaded.cases.values(), loaded.units, keys)
+    index = _read_index(folder / _INDEX)
+    dangling = dangling_documents(loaded.cases.values(), loaded.units, index.keys)
     return StagedDocuments(
         root=folder,
         digest=done["digest"],
         dataset_digest=_dataset_digest(loaded, done["digest"]),
-        document_count=len(keys),
+        document_count=len(index.keys),
         size_bytes=done["size_bytes"],
         warnings=_warnings(dangling, done["problems"]),
         dangling=dangling.absent,
         problems=done["problems"],
-        _keys=keys,
-        _rows=rows,
-        _offsets=offsets,
+        _index=index,
     )
+
+
+def _read_index(path: Path) -> _Index:
+    keys: dict[str, str] = {}
+    numbers: dict[str, int] = {}
+    row_starts, content_starts = array("Q"), array("Q", [0])
+    row_start = 0
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines):
+            row = json.loads(line)
+            keys[row["document_id"]] = row["key"]
+            numbers[row["key"]] = number
+            row_starts.append(row_start)
+            content_starts.append(content_starts[-1] + row["size"])
+            row_start += len(line)
+    return _Index(keys, numbers, row_starts, content_starts)
 
 
 def _dataset_digest(loaded: LoadedBenchmark, documents: str) -> str:

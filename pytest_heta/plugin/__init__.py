@@ -20,6 +20,12 @@ from pytest_heta.plugin.options import add_options, given_recipes, wants_listing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MARKER: Final = (
+    "heta(benchmark, recipe, unit, mode, **labels): put on every benchmark case by pytest-heta; "
+    "select with -m \"heta(mode='hybrid_search')\"."
+)
+"""The marker, as ``--markers`` shows it."""
+
 _PACKAGES: Final = ("pytest_heta", "heta_framework")
 """What a suite file imports: these packages' benchmarks are told by their shape."""
 
@@ -47,11 +53,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Bring in the plugin proper when a recipe is given, and a hint when not."""
-    config.addinivalue_line(
-        "markers",
-        "heta(benchmark, recipe, unit, mode, **labels): put on every benchmark case by "
-        "pytest-heta; select with -m \"heta(mode='hybrid_search')\".",
-    )
+    config.addinivalue_line("markers", MARKER)
     if given_recipes(config) or wants_listing(config):
         from pytest_heta.plugin.activation import activate  # noqa: PLC0415 - heavy, on purpose
 
@@ -108,8 +110,12 @@ class MissingRecipeHint:
         self._suites: dict[str, None] = {}
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> None:
-        """Remember suite files; collect nothing."""
-        if is_suite_file(file_path):
+        """Remember suite files; collect nothing.
+
+        pytest also asks about the files beside one that is an argument.
+        """
+        named = any(map(parent.session.isinitpath, (file_path, *file_path.parents)))
+        if named and is_suite_file(file_path):
             self._suites[os.path.relpath(file_path, parent.config.invocation_params.dir)] = None
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -125,15 +131,13 @@ class MissingRecipeHint:
         self._suites.update(dict.fromkeys(output.get("heta_suites", ())))
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> Iterator[None]:
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
         """Print the one line."""
         yield
         if self._suites:
             first, *rest = self._suites
-            more = f" and {len(rest)} more" if rest else ""
+            found = f"{first} and {len(rest)} more declare" if rest else f"{first} declares"
             terminalreporter.write_line(
-                f"heta: {first}{more} declares benchmarks; name a recipe to run them:"
+                f"heta: {found} benchmarks; name a recipe to run them:"
                 " --heta-recipe=NAME (or ini heta_recipe)"
             )

@@ -230,6 +230,7 @@ def _case_function(mode: str, path: Path) -> Callable[..., None]:
     """
 
     def ask(self: object, heta_case: Any, heta_kb: Any) -> None:  # noqa: ARG001 - a method
+        __tracebackhide__ = True
         heta_case.run(heta_kb)
 
     code = ask.__code__.replace(co_filename=str(path), co_firstlineno=1, co_name=mode)
@@ -371,8 +372,9 @@ class CollectionPlugin:
             by_unit.setdefault(unit_node_of(item) or item, []).append(item)
         items[:] = [item for group in by_unit.values() for item in group]
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
+    # A wrapper comes before the hook of a worker that writes this down.
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> Generator[None, None, None]:
         """Note which samples were selected, or stop if a suite is declared wrongly."""
         for item in session.items:
             unit = unit_node_of(item)
@@ -380,6 +382,7 @@ class CollectionPlugin:
                 self._run.selected[item.nodeid] = (unit.entry.plan.label, sample_of(item))
         if not self._run.is_worker:
             self._run.check_refusals()
+        yield
 
 
 def sample_of(item: pytest.Item) -> Sample:
@@ -394,5 +397,7 @@ def _labels_as_keywords(labels: Any) -> dict[str, Any]:
         str(name): value
         for name, value in labels.items()
         # "self" would be the mark's own.
-        if str(name).isidentifier() and name != "self" and isinstance(value, str | int | bool | None)
+        if str(name).isidentifier()
+        and name != "self"
+        and isinstance(value, str | int | bool | None)
     }

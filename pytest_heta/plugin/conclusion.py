@@ -22,7 +22,7 @@ from pytest_heta.models import (
     ModeSummary,
 )
 from pytest_heta.plugin.execution import fail_on_of
-from pytest_heta.plugin.gates import emit_errors, emit_gates
+from pytest_heta.plugin.gates import emit_errors, emit_gates, uncovered_errors
 from pytest_heta.plugin.options import refuse, source_of
 from pytest_heta.plugin.results import ResultCollector
 from pytest_heta.plugin.state import Run, will_run
@@ -73,10 +73,10 @@ class ConclusionPlugin:
         if show is None or show in {"misses", "all"} or show in cases or not cases:
             return
         close = get_close_matches(show, cases, n=3)
-        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        hint = f"did you mean {' or '.join(map(repr, close))}? Give" if close else "give"
         refuse(
             source_of(run.config, "show"),
-            f"no case {show!r} is planned; {hint}Give misses, all or the id of a planned case",
+            f"no case {show!r} is planned; {hint} misses, all or the id of a planned case",
         )
 
     def _resolve_gates(self) -> None:
@@ -155,7 +155,7 @@ class ConclusionPlugin:
             self.reports.append(report)
             run.config.hook.pytest_heta_report(config=run.config, report=report)
         self._count_gates(session)
-        self._emit(gates, summaries)
+        self._emit(session, gates, summaries)
 
     def _completeness(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Return how many samples ran and were planned, by plan label and mode."""
@@ -167,28 +167,28 @@ class ConclusionPlugin:
         return counts
 
     def _emit(
-        self, gates: Sequence[GateResult], summaries: dict[str, dict[str, ModeSummary]]
+        self,
+        session: pytest.Session,
+        gates: Sequence[GateResult],
+        summaries: dict[str, dict[str, ModeSummary]],
     ) -> None:
         run = self._run
+        errors = [
+            (plan, mode, text)
+            for label, plan in run.plans.items()
+            if self._interrupted is None and fail_on_of(run, plan) == "gate"
+            for mode, summary in summaries[label].items()
+            if (text := uncovered_errors(plan, mode, summary, gates)) is not None
+        ]
+        session.testscollected += len(errors)
         emit_gates(
             run.config,
-            [(self._plan_of(gate), gate) for gate in gates],
+            tuple(run.plans.values()),
+            gates,
             required=run.options.require_gates,
         )
-        if self._interrupted is not None:
-            return
-        for label, plan in run.plans.items():
-            if fail_on_of(run, plan) == "gate":
-                for mode, summary in summaries[label].items():
-                    emit_errors(run.config, plan, mode, summary, gates)
-
-    def _plan_of(self, gate: GateResult) -> BenchmarkPlan:
-        """Return the plan of a gate; of one that is not planned, the first."""
-        plans = list(self._run.plans.values())
-        for plan in plans:
-            if (gate.benchmark, gate.recipe) == (plan.benchmark.name, plan.recipe_name):
-                return plan
-        return plans[0]
+        for plan, mode, text in errors:
+            emit_errors(run.config, plan, mode, text)
 
     # -- reports --------------------------------------------------------------
 
@@ -210,7 +210,8 @@ class ConclusionPlugin:
             "suite": plan.suite_id,
             "reduced": plan.reduced,
             "interrupted": self._interrupted,
-            "selected_samples": sum(1 for known, _ in run.selected.values() if known == label),
+            # Other plugins may repeat an item; its sample is the same.
+            "selected_samples": len({s for known, s in run.selected.values() if known == label}),
             "warnings": [
                 *plan.warnings,
                 *(dataset.warnings if dataset else ()),

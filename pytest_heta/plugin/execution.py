@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from itertools import cycle, islice
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from pytest_heta.models import (
     QueryResponse,
     UnitBuild,
 )
-from pytest_heta.plugin.state import PlanEntry, Run
+from pytest_heta.plugin.state import PlanEntry, Run, run_of
 from pytest_heta.reports import case_details, case_properties, plain_text
 
 __all__ = [
@@ -53,6 +54,9 @@ DATASET: Final = pytest.StashKey[dict[str, Any]]()
 RESULT: Final = pytest.StashKey[EvaluationCaseResult]()
 """The result of an item, for the outcome of its report."""
 
+PROPERTIES: Final = pytest.StashKey[Iterable[tuple[str, object]]]()
+"""What the result of an item added to its properties."""
+
 DETAILS: Final = pytest.StashKey[list[str]]()
 """Lines of ``--heta-show`` for an item."""
 
@@ -84,7 +88,7 @@ class CaseItem:
         """
         result, response = self._run.wait_for(self._ask_and_score(knowledge_base))
         note_result(self._item, self._entry.plan, self.sample, result)
-        show_details(self._run, self._item, self._entry.plan, self.case, result, response)
+        show_details(self._item, self._entry.plan, self.case, result, response)
         message = failure_message(result, fail_on_of(self._run, self._entry.plan))
         if message is not None:
             pytest.fail(message, pytrace=False)
@@ -165,11 +169,15 @@ def note_result(
     }
     item.stash[RESULT] = result
     item.stash[PAYLOAD] = json.dumps(payload, ensure_ascii=True, allow_nan=False)
-    item.user_properties.extend(case_properties(result))
+    # Another plugin may run an item again: only its last result counts.
+    for shown in item.stash.get(PROPERTIES, ()):
+        item.user_properties.remove(shown)
+    properties = case_properties(result)
+    item.stash[PROPERTIES] = properties
+    item.user_properties.extend(properties)
 
 
 def show_details(
-    run: Run,
     item: pytest.Item,
     plan: BenchmarkPlan,
     case: BenchmarkCase,
@@ -177,7 +185,7 @@ def show_details(
     response: QueryResponse | None,
 ) -> None:
     """Leave the lines of ``--heta-show`` with an item, if its case is to be shown."""
-    show = run.options.show
+    show = run_of(item.config).options.show
     if show in {"all", case.case_id} or (show == "misses" and is_miss(result, plan)):
         shown = result.model_copy(update={"response": response})
         item.stash[DETAILS] = case_details(shown, case.expected, _DETAILS_WIDTH)
@@ -209,7 +217,9 @@ def failure_message(result: EvaluationCaseResult, fail_on: FailOn) -> str | None
     if errored:
         return plain_text("; ".join(_error_of(score) for score in errored))
     if fail_on == "miss":
-        missed = [f"{score.name} = {score.value}" for score in result.scores if score.passed is False]
+        missed = [
+            f"{score.name} = {score.value}" for score in result.scores if score.passed is False
+        ]
         if missed:
             return plain_text("missed: " + ", ".join(missed))
     return None

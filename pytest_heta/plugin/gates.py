@@ -12,66 +12,82 @@ from pytest_heta.core.plan import BenchmarkPlan
 from pytest_heta.models import GateResult, ModeSummary
 from pytest_heta.reports import gate_line
 
-__all__ = ["emit_errors", "emit_gates", "gate_node_id"]
+__all__ = ["emit_errors", "emit_gates", "gate_node_id", "uncovered_errors"]
 
 _Outcome = Literal["passed", "failed", "skipped"]
 _PHASES: Final = ("setup", "call", "teardown")
 
 
-def gate_node_id(plan: BenchmarkPlan, gate: GateResult) -> str:
+def gate_node_id(suite_id: str, label: str, gate: GateResult) -> str:
     """Return the node id of a gate, which does not change with its threshold."""
-    return f"{plan.suite_id}::{plan.label}::gate[{gate.mode}.{gate.aggregate} {gate.operator}]"
+    return f"{suite_id}::{label}::gate[{gate.mode}.{gate.aggregate} {gate.operator}]"
 
 
 def emit_gates(
     config: pytest.Config,
-    gates: Sequence[tuple[BenchmarkPlan, GateResult]],
+    plans: Sequence[BenchmarkPlan],
+    gates: Sequence[GateResult],
     *,
     required: bool,
 ) -> None:
-    """Report each gate as a test: passed, failed, or skipped when it was not decided."""
+    """Report each gate as a test: passed, failed, or skipped when it was not decided.
+
+    Args:
+        config: pytest's config.
+        plans: The plans of the run.
+        gates: What came of the gates.
+        required: Whether a gate that was not decided fails. One that is about
+            a recipe which is not in this run never does.
+    """
+    recipes = {"*", *(plan.recipe_name for plan in plans)}
     times: Counter[str] = Counter()
-    for plan, gate in gates:
-        node_id = gate_node_id(plan, gate)
+    for gate in gates:
+        suite_id, label = _home_of(gate, plans)
+        node_id = gate_node_id(suite_id, label, gate)
         times[node_id] += 1
         if times[node_id] > 1:
             # The same aggregate with another threshold, from another origin.
             node_id = f"{node_id.removesuffix(']')} #{times[node_id]}]"
-        _emit_gate(config, plan, node_id, gate, required=required)
+        outcome: _Outcome
+        if gate.status == "passed":
+            outcome = "passed"
+        elif gate.status == "skipped" and not (required and gate.recipe in recipes):
+            outcome = "skipped"
+        else:
+            outcome = "failed"
+        # The outcome says PASSED or FAILED already.
+        text = gate_line(gate).partition(" ")[2]
+        _emit(config, suite_id, node_id, outcome, text)
 
 
-def _emit_gate(
-    config: pytest.Config, plan: BenchmarkPlan, node_id: str, gate: GateResult, *, required: bool
-) -> None:
-    outcome: _Outcome
-    if gate.status == "passed":
-        outcome = "passed"
-    elif gate.status == "skipped" and not required:
-        outcome = "skipped"
-    else:
-        outcome = "failed"
-    # The outcome says PASSED or FAILED already.
-    text = gate_line(gate).partition(" ")[2]
-    _emit(config, plan, node_id, outcome, text)
+def _home_of(gate: GateResult, plans: Sequence[BenchmarkPlan]) -> tuple[str, str]:
+    """Return suite and label of a gate; those of a gate that is not planned are the nearest."""
+    for plan in plans:
+        if (gate.benchmark, gate.recipe) == (plan.benchmark.name, plan.recipe_name):
+            return plan.suite_id, plan.label
+    same = [plan for plan in plans if plan.benchmark.name == gate.benchmark]
+    return (same or plans)[0].suite_id, f"{gate.benchmark}@{gate.recipe}"
 
 
-def emit_errors(
-    config: pytest.Config,
-    plan: BenchmarkPlan,
-    mode: str,
-    summary: ModeSummary,
-    gates: Sequence[GateResult],
-) -> None:
-    """Fail the run for errors that ``fail_on = "gate"`` let pass and no decided gate covers."""
+def uncovered_errors(
+    plan: BenchmarkPlan, mode: str, summary: ModeSummary, gates: Sequence[GateResult]
+) -> str | None:
+    """Return which errors, that ``fail_on = "gate"`` let pass, no decided gate covers."""
     lines = []
     if summary.failed_cases and not covers_errors(gates, plan, mode, "failed_cases"):
         lines.append(f"{summary.failed_cases} of {summary.total_cases} samples failed")
     if summary.scoring_errors and not covers_errors(gates, plan, mode, "scoring_errors"):
         scores = "score was" if summary.scoring_errors == 1 else "scores were"
         lines.append(f"{summary.scoring_errors} {scores} lost to evaluators' errors")
-    if lines:
-        text = f"{plan.label}: {mode}: {'; '.join(lines)}, and no decided gate covers that"
-        _emit(config, plan, f"{plan.suite_id}::{plan.label}::errors[{mode}]", "failed", text)
+    if not lines:
+        return None
+    return f"{plan.label}: {mode}: {'; '.join(lines)}, and no decided gate covers that"
+
+
+def emit_errors(config: pytest.Config, plan: BenchmarkPlan, mode: str, text: str) -> None:
+    """Fail the run for errors that no decided gate covers."""
+    suite_id = plan.suite_id
+    _emit(config, suite_id, f"{suite_id}::{plan.label}::errors[{mode}]", "failed", text)
 
 
 def covers_errors(
@@ -91,10 +107,7 @@ def covers_errors(
     )
 
 
-def _emit(
-    config: pytest.Config, plan: BenchmarkPlan, node_id: str, outcome: _Outcome, text: str
-) -> None:
-    path = plan.suite_id
+def _emit(config: pytest.Config, path: str, node_id: str, outcome: _Outcome, text: str) -> None:
     location = (path, 0, node_id.partition("::")[2].replace("::", "."))
     hook = config.hook
     hook.pytest_runtest_logstart(nodeid=node_id, location=location)
@@ -111,7 +124,7 @@ def _emit(
             keywords={},
             outcome=own,
             longrepr=longrepr,
-            when=phase,  # type: ignore[arg-type]
+            when=phase,
             sections=[("heta gate", text)] if phase == "call" and own == "passed" else [],
             start=0,
             stop=0,

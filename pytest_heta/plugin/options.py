@@ -13,7 +13,15 @@ from typing import Any, Final, Literal, NoReturn, get_args
 
 import pytest
 
-__all__ = ["OPTIONS", "Option", "RunOptions", "add_options", "given_recipes", "read_options", "wants_listing"]
+__all__ = [
+    "OPTIONS",
+    "Option",
+    "RunOptions",
+    "add_options",
+    "given_recipes",
+    "read_options",
+    "wants_listing",
+]
 
 GateSubset = Literal["skip", "decide", "fail"]
 FailOn = Literal["error", "miss", "gate"]

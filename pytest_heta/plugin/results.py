@@ -16,10 +16,10 @@ from pytest_heta.models import EvaluationCaseResult, EvaluationError, UnitBuild
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
 from pytest_heta.plugin.execution import (
     CLOSING,
+    DATASET,
     DETAILS,
     PAYLOAD,
     RESULT,
-    DATASET,
     UNIT_BUILD,
     fail_on_of,
     failed_result,
@@ -99,7 +99,7 @@ class ReportPlugin:
             if report.failed and fail_on_of(self._run, plan) == "gate":
                 report.outcome = "skipped"
                 reason = failure_message(result, "gate") or one_line(report.longreprtext)
-                report.wasxfail = reason  # type: ignore[attr-defined]
+                report.wasxfail = reason
 
     def _note_failure(
         self, item: pytest.Item, unit: UnitNode, when: str, error: BaseException
@@ -107,15 +107,21 @@ class ReportPlugin:
         """Record the failure of an item that never came to its result."""
         plan = unit.entry.plan
         sample = sample_of(item)
-        kind = "build" if isinstance(error, BuildError) or when == "setup" else "call"
         failure = EvaluationError(
             message=str(error) if isinstance(error, HetaError) else exception_text(error),
-            error_type=kind,
+            error_type=_error_type(when, error),
             metadata={"exception": type(error).__name__},
         )
         result = failed_result(plan, sample, item.nodeid, failure)
         note_result(item, plan, sample, result)
-        show_details(self._run, item, plan, unit.entry.loaded.cases[sample.case], result, None)
+        show_details(item, plan, unit.entry.loaded.cases[sample.case], result, None)
+
+
+def _error_type(when: str, error: BaseException) -> str:
+    # pytest-timeout fails the test that takes too long, wherever it is.
+    if isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout (>"):
+        return "timeout"
+    return "build" if isinstance(error, BuildError) or when == "setup" else "call"
 
 
 @dataclass(frozen=True, slots=True)

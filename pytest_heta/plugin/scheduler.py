@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pytest
@@ -17,27 +17,48 @@ __all__ = ["UnitScheduling"]
 _LEAST_PENDING: Final = 2
 """A worker runs its last test only when it knows of the next, or of the end."""
 
+_BUILD_ATTEMPTS: Final = 2
+"""So many workers may die of building one unit; one may have died of a lack of memory."""
+
+Unit = tuple[str, str]
+"""Plan label and unit id."""
+
 
 class UnitScheduling:
     """Hands out whole run units, the largest first, then ordinary tests.
 
     It implements pytest-xdist's ``Scheduling`` protocol. Each test costs the
     scheduler the same however many there are.
+
+    Args:
+        config: pytest's config.
+        log: What xdist wants its schedulers to log with.
+        selected: Plan label and sample of the benchmarks' tests, by node id.
+        set_up: For each worker the last test that it has set up.
+        give_up: Reports the tests that will not be run, because of a worker
+            that died.
     """
 
     def __init__(
         self,
         config: pytest.Config,
         log: Any,
+        *,
         selected: Mapping[str, tuple[str, Sample]],
+        set_up: Mapping[Any, str],
+        give_up: Callable[[Any, Sequence[str]], None],
     ) -> None:
         self._config = config
         self._log = log
         self._selected = selected
+        self._set_up = set_up
+        self._give_up = give_up
+        self._failed_builds: Counter[Unit] = Counter()
         self._worker_count = len(parse_tx_spec_config(config))
         self._collections: dict[Any, list[str]] = {}
         self._pending_of: dict[Any, dict[int, None]] = {}
-        self._collection: list[str] | None = None
+        self._collection: list[str] = []
+        self._scheduled = False
         self._units: deque[list[int]] = deque()
         self._tests: deque[int] = deque()
 
@@ -71,7 +92,7 @@ class UnitScheduling:
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
         """Take in what a worker has collected."""
-        if self._collection is not None and list(collection) != self._collection:
+        if self._scheduled and list(collection) != self._collection:
             # A worker that replaces a dead one and sees other tests is of no use.
             other = next(iter(self._collections))
             self._log(
@@ -90,7 +111,7 @@ class UnitScheduling:
 
     def mark_test_pending(self, item: str) -> None:
         """Run a test again."""
-        if self._collection is not None:
+        if self._scheduled:
             self._tests.appendleft(self._collection.index(item))
             self._feed_all()
 
@@ -106,37 +127,47 @@ class UnitScheduling:
             is not run again.
         """
         pending = list(self._pending_of.pop(node))
-        if not pending or self._collection is None:
+        if not pending:
             return None
         crashed, *rest = pending
-        if rest:
-            self._units.appendleft(rest)
+        node_id = self._collection[crashed]
+        units = self._by_unit(rest)
+        unit = self._unit_of(node_id)
+        if unit is not None and unit in units and self._set_up.get(node) != node_id:
+            self._failed_builds[unit] += 1
+            if self._failed_builds[unit] >= _BUILD_ATTEMPTS:
+                self._give_up(node, [self._collection[index] for index in units.pop(unit)])
+        self._tests.extendleft(reversed(units.pop(None, [])))
+        self._units.extendleft(reversed(units.values()))
         self._feed_all()
-        return self._collection[crashed]
+        return node_id
 
     def schedule(self) -> None:
         """Hand out the first tests, or feed a worker that came later."""
-        if self._collection is None:
+        if not self._scheduled:
             if not self._same_collections():
                 self._log("**Different tests collected, aborting run**")
                 return
+            self._scheduled = True
             self._collection = next(iter(self._collections.values()))
-            self._group(self._collection)
+            units = self._by_unit(range(len(self._collection)))
+            self._tests.extend(units.pop(None, []))
+            # Largest first keeps the last worker from ending long after the others.
+            self._units.extend(sorted(units.values(), key=len, reverse=True))
         self._feed_all()
 
     # -- handing out ----------------------------------------------------------
 
-    def _group(self, collection: Sequence[str]) -> None:
-        units: dict[tuple[str, str], list[int]] = {}
-        for index, node_id in enumerate(collection):
-            selected = self._selected.get(node_id)
-            if selected is None:
-                self._tests.append(index)
-            else:
-                label, sample = selected
-                units.setdefault((label, sample.unit), []).append(index)
-        # Largest first keeps the last worker from ending long after the others.
-        self._units.extend(sorted(units.values(), key=len, reverse=True))
+    def _unit_of(self, node_id: str) -> Unit | None:
+        """Return the run unit of a test, None for an ordinary one."""
+        selected = self._selected.get(node_id)
+        return None if selected is None else (selected[0], selected[1].unit)
+
+    def _by_unit(self, indices: Iterable[int]) -> dict[Unit | None, list[int]]:
+        groups: dict[Unit | None, list[int]] = {}
+        for index in indices:
+            groups.setdefault(self._unit_of(self._collection[index]), []).append(index)
+        return groups
 
     def _feed_all(self) -> None:
         for node in list(self._pending_of):

@@ -226,7 +226,6 @@ class Run:
             raise known
         return known
 
-
     def dataset_facts(self, entry: PlanEntry) -> dict[str, Any] | None:
         """Return what staging found out, None if it failed or was not asked for."""
         staged = self._staged.get(entry.plan.benchmark.name)

@@ -33,34 +33,43 @@ class TerminalPlugin:
         reports = self._conclusion.reports
         if not reports:
             return
-        write = terminalreporter.write_line
         width = terminalreporter._tw.fullwidth  # noqa: SLF001 - the width pytest itself uses
         self._write_details(terminalreporter)
+        self._write_tables(terminalreporter, width)
+        self._write_gates(terminalreporter)
+        if terminalreporter.verbosity >= 0:
+            self._write_worst_cases(terminalreporter, width)
+        for path in self._conclusion.written:
+            terminalreporter.write_line(f"heta report: {_relative(path)}")
+        for problem in self._conclusion.problems:
+            terminalreporter.write_line(plain_text(problem), red=True)
+
+    def _write_tables(self, terminalreporter: pytest.TerminalReporter, width: int) -> None:
+        write = terminalreporter.write_line
         terminalreporter.section("heta results")
-        for report in reports:
+        for report in self._conclusion.reports:
             baseline = self._run.baseline.get(report.report_key)
             for line in summary_table(report, width, baseline=baseline):
                 write(line)
             for warning in report.metadata["warnings"]:
                 write(f"warning: {plain_text(warning)}", yellow=True)
             write("")
+
+    def _write_gates(self, terminalreporter: pytest.TerminalReporter) -> None:
         gates = self._conclusion.gates
         if gates:
             terminalreporter.section("heta gates")
             for gate in gates:
                 colour = {"passed": "green", "skipped": "yellow"}.get(gate.status, "red")
-                write(gate_line(gate), **{colour: True})
-        if terminalreporter.verbosity >= 0:
-            for report in reports:
-                lines = worst_cases_lines(report, width, from_here=self._from_here)
-                if lines:
-                    terminalreporter.section(f"heta worst cases: {report.metadata['label']}")
-                    for line in lines:
-                        write(line)
-        for path in self._conclusion.written:
-            write(f"heta report: {_relative(path)}")
-        for problem in self._conclusion.problems:
-            write(problem, red=True)
+                terminalreporter.write_line(gate_line(gate), **{colour: True})
+
+    def _write_worst_cases(self, terminalreporter: pytest.TerminalReporter, width: int) -> None:
+        for report in self._conclusion.reports:
+            lines = worst_cases_lines(report, width, from_here=self._from_here)
+            if lines:
+                terminalreporter.section(f"heta worst cases: {report.metadata['label']}")
+                for line in lines:
+                    terminalreporter.write_line(line)
 
     def _write_details(self, terminalreporter: pytest.TerminalReporter) -> None:
         details = self._collector.details

@@ -8,7 +8,7 @@ the controller reads them there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,6 +60,7 @@ class ControllerPlugin:
         self._run = run
         self._when_planned = when_planned
         self._planned = False
+        self._set_up: dict[Any, str] = {}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -90,4 +91,31 @@ class ControllerPlugin:
         """Take the place of the plain ``-n N`` scheduler."""
         if config.getoption("dist") != "load":
             return None
-        return UnitScheduling(config, log, self._run.selected)
+        return UnitScheduling(
+            config, log, selected=self._run.selected, set_up=self._set_up, give_up=self._give_up
+        )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note how far a worker has come."""
+        if report.when == "setup" and hasattr(report, "node"):
+            self._set_up[report.node] = report.nodeid
+
+    def _give_up(self, node: Any, node_ids: Sequence[str]) -> None:
+        """Report tests that are not run, because building their unit kills workers.
+
+        They look like the one that pytest-xdist reports when a worker crashes.
+        """
+        for node_id in node_ids:
+            path = node_id.partition("::")[0]
+            report = pytest.TestReport(
+                nodeid=node_id,
+                location=(path, None, node_id),
+                keywords={},
+                outcome="failed",
+                longrepr=f"not run: worker {node.gateway.id!r} crashed while it built the"
+                " run unit's knowledge base, like another before it",
+                when="???",  # type: ignore[arg-type]
+            )
+            report.node = node  # type: ignore[attr-defined]
+            self._run.config.hook.pytest_runtest_logreport(report=report)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pytest_heta.errors import BuildError
 from pytest_heta.models import document_id_from_raw_key
 from pytest_heta.protocols import ObjectStore
-from pytest_heta.recipes._chunks import ChunkCollector, ChunkStore
+from pytest_heta.recipes._chunks import ChunkCollector, ChunkStore, folded
 from pytest_heta.recipes._parsing import DecodingErrors, parse_document
 from pytest_heta.recipes._splitting import Piece, Splitter
 
@@ -87,7 +87,7 @@ def read_corpus(
                 _content(objects, key), key=key, metadata=metadata_of(key), errors=errors
             )
             title = title or parsed.title
-            pieces[key] = splitter.split(parsed)
+            pieces[key] = _without_bare_title(splitter.split(parsed), parsed.title)
             if parsed.replaced and replaced[-1:] != [document_id]:
                 replaced.append(document_id)
         if not any(pieces.values()):
@@ -98,6 +98,17 @@ def read_corpus(
                 empty.append(document_id)
         collector.add(document_id, title, pieces)
     return Corpus(collector.store(), len(by_document), empty, replaced)
+
+
+def _without_bare_title(pieces: list[Piece], title: str) -> list[Piece]:
+    """Return the chunks without a first one that is the title and nothing else.
+
+    A long document may split right behind its title, and every chunk is found
+    by the title anyway.
+    """
+    if len(pieces) > 1 and folded(pieces[0].text) == folded(title):
+        return pieces[1:]
+    return pieces
 
 
 def _content(objects: ObjectStore, key: str) -> bytes:

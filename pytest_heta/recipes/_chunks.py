@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pytest_heta.models import QueryResult
 from pytest_heta.recipes._splitting import Piece
 
-__all__ = ["ChunkCollector", "ChunkStore", "TextStore"]
+__all__ = ["ChunkCollector", "ChunkStore", "TextStore", "folded"]
 
 
 class TextStore:
@@ -28,9 +28,6 @@ class TextStore:
     def __init__(self, data: NDArray[np.uint8], ends: NDArray[np.int64]) -> None:
         self._data = data
         self._ends = ends
-
-    def __len__(self) -> int:
-        return len(self._ends)
 
     def __getitem__(self, number: int) -> str:
         start = int(self._ends[number - 1]) if number else 0
@@ -103,7 +100,7 @@ class ChunkStore:
     def search_text(self, chunk: int) -> str:
         """Return the text that a chunk is found by: it starts with the document's title."""
         text, title = self.texts[chunk], self.titles[int(self.documents[chunk])]
-        if not title or _folded(text[: 4 * len(title)]).startswith(_folded(title)):
+        if not title or folded(text[: 4 * len(title)]).startswith(folded(title)):
             return text
         return f"{title}\n{text}"
 
@@ -197,7 +194,8 @@ class ChunkCollector:
         )
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """Return ``text`` without differences in case and white space."""
     return " ".join(text.split()).casefold()
 
 

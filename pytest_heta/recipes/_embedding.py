@@ -113,7 +113,8 @@ def unit_vectors(
 
     try:
         # A copy: what a model returned is the model's.
-        array = np.array(vectors, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            array = np.array(vectors, dtype=np.float32)
     except (TypeError, ValueError) as problem:
         raise error(f"embedding {model!r} returned no array of numbers: {problem}") from problem
     if array.shape != (count, dimension):

@@ -47,13 +47,13 @@ def import_extra(module: str) -> Any:
     Raises:
         ExtraMissingError: if it is not installed or cannot be imported.
     """
-    if sys.modules.get(module) is not None:
-        return sys.modules[module]
-    with _IMPORT_LOCK, _logging_kept(module):
-        try:
+    try:
+        if module in sys.modules:
+            return import_module(module)  # waits if another thread is still at it
+        with _IMPORT_LOCK, _logging_kept(module):
             return import_module(module)
-        except ImportError as error:
-            raise _missing(module, error) from error
+    except ImportError as error:
+        raise _missing(module, error) from error
 
 
 @cache

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Final
+from typing import Any
 
 from pytest_heta.errors import ModeUnknownError, QueryError
 from pytest_heta.models import QueryResponse
@@ -16,6 +16,7 @@ from pytest_heta.recipes._fusion import fuse
 from pytest_heta.recipes._legs import Leg, Notes
 from pytest_heta.recipes._options import (
     HYBRID,
+    LEG_DEPTH,
     QueryOptions,
     legs_of,
     parse_count,
@@ -26,9 +27,6 @@ from pytest_heta.recipes._parsing import clean_surrogates
 from pytest_heta.recipes._ranking import Hit, rank_chunks, spread
 
 __all__ = ["LocalKnowledgeBase", "QuerySettings"]
-
-_LEG_DEPTH: Final = 100
-"""Least depth of a leg of the hybrid mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +166,7 @@ class LocalKnowledgeBase:
         return hits
 
     def _hybrid(self, asked: _Asked) -> list[Hit]:
-        depth = max(asked.depth, _LEG_DEPTH)
+        depth = max(asked.depth, LEG_DEPTH)
         legs = []
         for leg in legs_of(HYBRID):
             hits = self._leg(leg, asked, depth)

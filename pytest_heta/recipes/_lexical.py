@@ -93,9 +93,6 @@ class _LexicalRanking:
         self._chunks = chunks
         self._scores = scores
 
-    def __len__(self) -> int:
-        return len(self._chunks)
-
     def __call__(self, count: int) -> Ranked:
         order = best(self._scores, count)
         chunks, scores = self._chunks[order].tolist(), self._scores[order].tolist()

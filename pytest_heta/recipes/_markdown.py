@@ -33,14 +33,19 @@ _INLINE: Final = (
     (re.compile(r"<((?:https?|mailto|ftp):[^<>\s]+)>"), r"\1"),
     # Only known elements: "x <y and z> w" is no tag.
     (re.compile(rf"</?(?:{_ELEMENTS})(?:\s[^<>]*)?/?>", re.IGNORECASE), ""),
-    (re.compile(r"\*\*(?=[^\s*])(.+?)(?<=[^\s*])\*\*"), r"\1"),
-    (re.compile(r"(?<!\w)__(?=[^\s_])(.+?)(?<=[^\s_])__(?!\w)"), r"\1"),
-    (re.compile(r"~~(?=[^\s~])(.+?)(?<=[^\s~])~~"), r"\1"),
+    (re.compile(r"\*\*(?=[^\s*])(.{1,500}?)(?<=[^\s*])\*\*"), r"\1"),
+    (re.compile(r"(?<!\w)__(?=[^\s_])(.{1,500}?)(?<=[^\s_])__(?!\w)"), r"\1"),
+    (re.compile(r"~~(?=[^\s~])(.{1,500}?)(?<=[^\s~])~~"), r"\1"),
     (re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])"), r"\1"),
-    (re.compile(r"(?<![\w_])_(?=[^\s_])([^\n]+?)(?<=[^\s_])_(?![\w_])"), r"\1"),
+    (re.compile(r"(?<![\w_])_(?=[^\s_])(.{1,500}?)(?<=[^\s_])_(?![\w_])"), r"\1"),
 )
-_CODE_SPAN: Final = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
-_ESCAPE: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+_LITERAL: Final = re.compile(
+    r"\\(?P<escaped>[!-/:-@\[-`{-~])|(?P<ticks>`+)(?!`)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)",
+    re.DOTALL,
+)
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"
+"""Noncharacters: no text should hold them."""
+_HELD: Final = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
 
 
 def split_front_matter(text: str) -> tuple[str, int]:
@@ -129,17 +134,14 @@ def _line(line: str) -> str:
 
 def _inline(text: str) -> str:
     """Return a text without the markup inside its lines; code spans stay as written."""
-    parts: list[str] = []
-    position = 0
-    text = _COMMENT.sub("", text)
-    for span in _CODE_SPAN.finditer(text):
-        parts += [_without_markup(text[position : span.start()]), span[2].strip(" ")]
-        position = span.end()
-    parts.append(_without_markup(text[position:]))
-    return "".join(parts)
+    literals: list[str] = []
 
+    def hold(found: re.Match[str]) -> str:
+        literals.append(found["escaped"] or found["code"].strip(" "))
+        return f"{_OPEN}{len(literals) - 1}{_CLOSE}"
 
-def _without_markup(text: str) -> str:
+    text = _COMMENT.sub("", text).replace(_OPEN, "").replace(_CLOSE, "")
+    text = _LITERAL.sub(hold, text)
     for pattern, replacement in _INLINE:
         text = pattern.sub(replacement, text)
-    return html.unescape(_ESCAPE.sub(r"\1", text))
+    return _HELD.sub(lambda found: literals[int(found[1])], html.unescape(text))

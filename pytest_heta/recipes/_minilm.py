@@ -73,10 +73,6 @@ class MiniLMEmbedding:
         import numpy as np  # noqa: PLC0415 - the recipe is imported without it
 
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        if len(texts) < 2 or self._threads < 2:
-            for row, text in enumerate(texts):
-                vectors[row] = self._embed(text)
-            return vectors
         # One thread a text costs less than the threads of onnxruntime on each.
         with ThreadPoolExecutor(self._threads) as pool:
             for row, vector in enumerate(pool.map(self._embed, texts)):
@@ -84,8 +80,10 @@ class MiniLMEmbedding:
         return vectors
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the same as `embed_documents`: the model knows no difference."""
-        return self.embed_documents(texts)
+        """Return the same as `embed_documents`, computed in the caller's thread."""
+        import numpy as np  # noqa: PLC0415 - the recipe is imported without it
+
+        return np.array([self._embed(text) for text in texts], np.float32)
 
     def _embed(self, text: str) -> NDArray[np.float32]:
         import numpy as np  # noqa: PLC0415 - the recipe is imported without it

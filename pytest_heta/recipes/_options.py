@@ -14,6 +14,7 @@ from pytest_heta.errors import QueryError
 __all__ = [
     "FULL_TEXT",
     "HYBRID",
+    "LEG_DEPTH",
     "MODES",
     "VECTOR",
     "QueryOptions",
@@ -27,6 +28,9 @@ FULL_TEXT: Final = "full_text_search"
 VECTOR: Final = "vector_search"
 HYBRID: Final = "hybrid_search"
 MODES: Final = (FULL_TEXT, VECTOR, HYBRID)
+
+LEG_DEPTH: Final = 100
+"""Least depth of a leg of the hybrid mode."""
 
 _THRESHOLD_RANGES: Final = {FULL_TEXT: (0.0, math.inf), VECTOR: (-1.0, 1.0)}
 

@@ -36,8 +36,15 @@ def save_knowledge_base(
         recipe: What of the recipe decides what is built.
 
     Raises:
-        BuildError: if the folder holds something, or cannot be written.
+        BuildError: if the folder holds something or cannot be written, or
+            another recipe built the knowledge base.
     """
+    built_by = knowledge_base.manifest()
+    if any(built_by.get(name) != value for name, value in recipe.items()):
+        raise BuildError(
+            f"the knowledge base {knowledge_base.name!r} was built by another recipe",
+            hint="save it by the recipe that built it",
+        )
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
@@ -89,7 +96,6 @@ def load_knowledge_base(
             of another version, or one of another recipe.
     """
     about = _read_about(path)
-    _check_recipe(path, about["recipe"], recipe)
     missing = [leg for leg in legs if leg not in about["legs"]]
     if missing:
         raise BuildError(
@@ -97,6 +103,7 @@ def load_knowledge_base(
             where=str(path),
             hint="build it again with these modes",
         )
+    _check_recipe(path, about["recipe"], recipe)
     _check_files(path, about["files"])
     try:
         return LocalKnowledgeBase(
@@ -139,11 +146,11 @@ def _read_about(path: Path) -> dict[str, Any]:
 
 
 def _check_recipe(path: Path, saved: Mapping[str, Any], recipe: Mapping[str, Any]) -> None:
-    for name in dict.fromkeys((*recipe, *saved)):
-        if saved.get(name) != recipe.get(name):
+    for name, value in recipe.items():
+        if saved.get(name) != value:
             raise BuildError(
                 f"the knowledge base was built by another recipe: {name} was"
-                f" {json.dumps(saved.get(name))}, is {json.dumps(recipe.get(name))}",
+                f" {json.dumps(saved.get(name))}, is {json.dumps(value)}",
                 where=str(path),
                 hint="build it again, or load it by the recipe it was built by",
             )

@@ -19,8 +19,10 @@ from pytest_heta.recipes._extras import package_version, require_packages
 from pytest_heta.recipes._minilm import MiniLMEmbedding
 from pytest_heta.recipes._options import (
     FULL_TEXT,
+    LEG_DEPTH,
     MODES,
     VECTOR,
+    QueryOptions,
     legs_of,
     parse_options,
     suggestion,
@@ -107,9 +109,9 @@ class LocalRecipe:
             "name": self.name,
             **self._build_manifest(),
             "modes": list(self.modes),
-            "hybrid": "reciprocal rank fusion",
-            "reranker": self.reranker.name if self.reranker else None,
-            "options": dict(self.default_options),
+            "hybrid": {"method": "reciprocal rank fusion", "least_depth_of_legs": LEG_DEPTH},
+            "reranker": None if self.reranker is None else str(self.reranker.name),
+            "options": self._effective_options(),
         }
 
     def create(
@@ -150,7 +152,8 @@ class LocalRecipe:
         """Write a knowledge base into a folder that is new or empty.
 
         Raises:
-            BuildError: if the folder holds something, or cannot be written.
+            BuildError: if the folder holds something or cannot be written, or
+                another recipe built the knowledge base.
         """
         from pytest_heta.recipes._storage import save_knowledge_base  # noqa: PLC0415 - numpy
 
@@ -183,6 +186,17 @@ class LocalRecipe:
         if leg == FULL_TEXT:
             return LexicalLeg.build(self._analyzer, chunks.search_texts(), k1=self.k1, b=self.b)
         return VectorLeg.build(self._model, chunks.search_texts(), len(chunks))
+
+    def _effective_options(self) -> dict[str, Any]:
+        standard = QueryOptions()
+        return {
+            "rrf_k": standard.rrf_k,
+            "score_threshold": None,
+            "rerank": self.reranker is not None,
+            "rerank_candidates": standard.rerank_candidates,
+            "chunks_per_document": standard.chunks_per_document,
+            **{name: value for name, value in self.default_options.items() if value is not None},
+        }
 
     def _query_settings(self) -> QuerySettings:
         from pytest_heta.recipes._knowledge_base import QuerySettings  # noqa: PLC0415 - numpy

@@ -63,9 +63,8 @@ def test_functions_of_other_kinds_are_understood():
     assert call_shape(Methods()).names == {"top_k"}
     assert call_shape(functools.partial(Methods().little, mode="x")).names == {"mode"}
     assert call_shape(Mock()) == CallShape()
-    # Some functions written in C have no signature.
-    assert call_shape(dict.fromkeys.__class__) == CallShape() or True
-    assert call_shape(iter).arguments("x", {})[0] == ("x",)
+    # Written in C, without a signature.
+    assert call_shape(iter) == CallShape()
 
 
 def test_a_function_without_hash_is_understood():
@@ -97,13 +96,13 @@ def test_keywords_are_kept_that_a_function_takes():
         "mode": 2,
     }
     assert accepted_keywords(Methods().any_keyword, {"x": 3}) == {"x": 3}
-    assert accepted_keywords(type("C", (), {"__signature__": 3}), {"x": 3}) == {"x": 3}
+    assert accepted_keywords(iter, {"x": 3}) == {"x": 3}
 
 
 class TestEvaluationError:
     def test_an_exception_is_recorded_with_its_type_and_place(self):
         try:
-            {}["key"]  # noqa: B018
+            {}["key"]
         except KeyError as error:
             record = evaluation_error(error, "query")
         assert record.message == "KeyError: 'key'"

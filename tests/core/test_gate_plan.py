@@ -206,6 +206,13 @@ class TestThresholds:
         line = refusal("fts.toxicity <= 1", make_plan())
         assert "metric 'toxicity' has no finite worst value" in line
 
+    @pytest.mark.parametrize("text", ["fts.deep >= 0.5", "fts.n_skipped(deep) == 0"])
+    def test_a_metric_that_looks_deeper_than_is_asked_cannot_be_gated(self, make_plan, text):
+        deep = MetricSpec("deep", k=20)
+        line = refusal(text, make_plan(metrics=[deep], top_k=10))
+        assert "top_k = 10 is below the k of 'deep'; ask for at least 20 results" in line
+        assert resolve(text, make_plan(metrics=[deep], top_k=20))
+
     @pytest.mark.parametrize(
         ("text", "form"),
         [

@@ -204,10 +204,9 @@ def test_every_gate_reads_back_as_it_was(gate):
 def test_any_text_is_a_gate_or_a_gate_error(text):
     try:
         gate = parse_gate(text)
-    except GateInvalidError as error:
-        assert "\n" not in str(error)
-    else:
-        assert parse_gate(gate.text).text == gate.text
+    except GateInvalidError:
+        return
+    assert parse_gate(gate.text).text == gate.text
 
 
 @given(numbers)

@@ -30,7 +30,7 @@ class Colour(enum.Enum):
     RED = "red"
 
 
-class Size(str, enum.Enum):
+class Size(enum.StrEnum):
     BIG = "big"
 
 

@@ -180,6 +180,18 @@ class TestFailures:
         with pytest.raises(kind):
             ask(fakes.KnowledgeBase(fail))
 
+    @pytest.mark.parametrize("how", ["run", "drive"])
+    def test_a_query_may_skip_its_own_test(self, fakes, how):
+        async def query(text, **_):
+            pytest.skip("not today")
+
+        knowledge_base, thread = fakes.KnowledgeBase(None), LoopThread()
+        knowledge_base.query = query
+        work = query_case(knowledge_base, query="?", mode="exact", top_k=3, options={})
+        with pytest.raises(pytest.skip.Exception):
+            getattr(thread, how)(work)
+        thread.close()
+
     def test_one_failure_does_not_touch_the_next_query(self, fakes):
         answers = iter([ZeroDivisionError, fakes.hits("a")])
 

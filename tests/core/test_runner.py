@@ -17,7 +17,8 @@ def run(tmp_path):
 
     def events(benchmark, recipe, cancelled=lambda seen: False, **options):
         suite = {name: options.pop(name) for name in ("gates", "modes") if name in options}
-        run_options = RunOptions(**options)
+        own_gates = tuple(parse_gate(text, "run") for text in options.pop("own_gates", ()))
+        run_options = RunOptions(gates=own_gates, **options)
         seen = []
 
         async def consume():
@@ -30,7 +31,7 @@ def run(tmp_path):
             )
             try:
                 async for event in stream:
-                    seen.append(event)
+                    seen.append(event)  # noqa: PERF401 - what came before an exception counts
             except Exception as error:  # noqa: BLE001 - looked at below
                 seen.append(error)
 
@@ -195,9 +196,7 @@ class TestFailures:
             ({"strict": True}, BenchmarkError, "benchmark-invalid"),
         ],
     )
-    def test_a_run_that_cannot_begin_says_why_and_raises(
-        self, run, fakes, options, kind, code
-    ):
+    def test_a_run_that_cannot_begin_says_why_and_raises(self, run, fakes, options, kind, code):
         recipe = fakes.Recipe()
         benchmark = fakes.Benchmark([fakes.document("d")], [fakes.case("q", "?", "ghost")])
         *_, failed, error = run(benchmark, recipe, **options)
@@ -219,11 +218,16 @@ class TestFailures:
 
 class TestOptions:
     def test_gates_beside_the_suites_apply_as_well(self, run, fakes, three):
-        report = run(three, fakes.Recipe(), gates=("*.recall@3 >= 1",))[-1].report
-        assert "exact.recall@3" in report.score_summary
-        options = (parse_gate("exact.map@3 >= 1", "command line"),)
-        benchmark_run = RunOptions(gates=options)
-        assert benchmark_run.gates == options
+        recipe = fakes.Recipe()
+        suite, own = ("exact.recall@3 >= 0.5",), ("exact.recall@3 >= 1", "*.failed_cases == 0")
+        report = run(three, recipe, gates=suite, own_gates=own)[-1].report
+        assert [(gate.origin, gate.written, gate.status) for gate in report.gates] == [
+            ("run", own[0], "passed"),
+            ("run", own[1], "passed"),
+            ("suite", suite[0], "passed"),
+        ]
+        # The suite has no evaluator for it.
+        assert report.score_summary["exact.recall@3"] == 1.0
 
     def test_the_first_sample_of_a_mode_is_cold(self, run, fakes, three):
         report = run(three, fakes.Recipe(modes=("a", "b")))[-1].report
@@ -242,9 +246,7 @@ class TestOptions:
             return {"results": []}
 
         report = run(three, fakes.Recipe(answer), warmup=2)[-1].report
-        assert asked == [
-            ("exact", word) for word in ("word0", "word1", "word0", "word1", "word2")
-        ]
+        assert asked == [("exact", word) for word in ("word0", "word1", "word0", "word1", "word2")]
         assert len(report.case_results) == 3
         assert not any(result.metadata["cold"] for result in report.case_results)
         assert report.config_snapshot["warmup"] == 2

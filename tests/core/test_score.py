@@ -225,6 +225,13 @@ class ForeignScore:
     metadata: dict = dataclasses.field(default_factory=dict)
 
 
+class Torn(dict):
+    """Metadata that cannot be looked through."""
+
+    def items(self):
+        raise ZeroDivisionError
+
+
 class TestReturnedValues:
     @pytest.mark.parametrize(
         ("returned", "value"),
@@ -348,7 +355,7 @@ class TestReturnedValues:
         assert made.metadata["many"] == [1, 2]
         assert made.metadata["number"] is None
 
-    @pytest.mark.parametrize("metadata", [None, "text", 3])
+    @pytest.mark.parametrize("metadata", [None, "text", 3, Torn()], ids=range(4))
     def test_metadata_that_is_no_mapping_is_left_out(self, metadata):
         made = as_score(SimpleNamespace(value=1.0, metadata=metadata), "mine")
         assert (made.value, made.metadata) == (1.0, {})

@@ -1,6 +1,7 @@
 """The step that stages documents."""
 
 import asyncio
+import io
 import json
 import multiprocessing
 import os
@@ -23,7 +24,19 @@ from pytest_heta.models import (
 )
 from pytest_heta.protocols import ObjectStore
 
-UNUSUAL_IDS = ["con", "a:b|c", "../x", "dot.", "Case", "case", "中文", "a/b", "a%2Fb", "x" * 900, " "]
+UNUSUAL_IDS = [
+    "con",
+    "a:b|c",
+    "../x",
+    "dot.",
+    "Case",
+    "case",
+    "中文",
+    "a/b",
+    "a%2Fb",
+    "x" * 900,
+    " ",
+]
 
 
 @pytest.fixture
@@ -89,7 +102,7 @@ class TestStore:
         }
         assert store.metadata(staged.keys(["b"])[0])["media_type"] == "text/markdown"
 
-    def test_any_id_has_a_file_of_its_own(self, stage, fakes, tmp_path):
+    def test_any_id_is_kept_apart_in_files_of_any_system(self, stage, fakes, tmp_path):
         documents = [fakes.document(name, f"text of {name}") for name in UNUSUAL_IDS]
         staged = stage(documents)
         keys = staged.keys()
@@ -99,11 +112,10 @@ class TestStore:
         assert [store.get(key).decode() for key in keys] == [
             f"text of {name}" for name in UNUSUAL_IDS
         ]
-        paths = [path for path in staged.root.rglob("*") if path.is_file()]
-        assert all(path.name.isascii() and len(path.name) < 60 for path in paths)
-        assert all((tmp_path / "stage") in path.parents for path in paths)
-        names = [str(path).casefold() for path in paths]
-        assert len(set(names)) == len(names)
+        assert [store.metadata(key)["document_id"] for key in keys] == UNUSUAL_IDS
+        paths = [path.relative_to(tmp_path / "stage") for path in staged.root.rglob("*")]
+        assert {path.name for path in paths} == {"contents.bin", "index.jsonl", "stage.json"}
+        assert all(path.parts[0].isascii() and len(path.parts[0]) < 60 for path in paths)
 
     def test_equal_contents_are_two_documents(self, stage, fakes):
         staged = stage([fakes.document("a", "same"), fakes.document("b", "same")])
@@ -128,8 +140,9 @@ class TestOrigins:
                 fakes.document("address", source_uri=(tmp_path / "here.txt").as_uri()),
             ]
         )
-        store = staged.store(staged.keys())
-        assert [store.get(key) for key in staged.keys()] == [b"relative", large, b"relative"]
+        keys = staged.keys()
+        store = staged.store(keys)
+        assert [store.get(key) for key in keys] == [b"relative", large, b"relative"]
         assert staged.size_bytes == len(large) + 16
 
     def test_what_cannot_be_read_fails_the_units_that_need_it(self, stage, fakes, tmp_path):
@@ -170,12 +183,20 @@ class TestOrigins:
             def __exit__(self, *_):
                 return None
 
+            blocks = iter([b"the first half"])
+
             def read(self, size):
+                for block in self.blocks:
+                    return block
                 raise ConnectionResetError("half of it")
 
         monkeypatch.setattr(staging, "_open_origin", lambda *_: Torn())
-        staged = stage([fakes.document("a", path=Path("x"))])
-        assert staged.problems == {"a": "ConnectionResetError: half of it"}
+        documents = [fakes.document("a", "before"), fakes.document("torn", path=Path("x"))]
+        staged = stage([*documents, fakes.document("b", "after")])
+        assert staged.problems == {"torn": "ConnectionResetError: half of it"}
+        keys = staged.keys(["a", "b"])
+        assert [staged.store(keys).get(key) for key in keys] == [b"before", b"after"]
+        assert staged.size_bytes == 11
 
 
 class TestBadBenchmarks:
@@ -211,11 +232,17 @@ class TestBadBenchmarks:
             stage([fakes.document("a")], root=tmp_path / "file" / "below")
 
     def test_a_disk_that_is_full_is_no_problem_of_a_document(self, stage, fakes, monkeypatch):
-        class Full:
-            def open(self, *_):
+        class Full(io.BytesIO):
+            def write(self, block):
                 raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(staging, "_files", Full)
+        begin = staging._begin
+
+        def begin_full(folder):
+            begin(folder).close()
+            return Full()
+
+        monkeypatch.setattr(staging, "_begin", begin_full)
         with pytest.raises(BenchmarkError, match="No space left"):
             stage([fakes.document("a", "x")])
 
@@ -426,16 +453,16 @@ def stage_in_child(root, refused, results):
         evaluators=(),
     )
     staged = asyncio.run(stage_documents(loaded, root / "stage"))
-    store = staged.store(staged.keys())
-    results.put((staged.digest, [store.get(key) for key in staged.keys()]))
+    keys = staged.keys()
+    store = staged.store(keys)
+    results.put((staged.digest, [store.get(key) for key in keys]))
 
 
 def test_two_processes_at_once_stage_once(tmp_path):
     context = multiprocessing.get_context("spawn")
     refused, results = context.Event(), context.Queue()
     children = [
-        context.Process(target=stage_in_child, args=(tmp_path, refused, results))
-        for _ in range(2)
+        context.Process(target=stage_in_child, args=(tmp_path, refused, results)) for _ in range(2)
     ]
     for child in children:
         child.start()

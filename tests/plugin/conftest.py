@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -18,7 +19,11 @@ DOCUMENTS = [
 ]
 
 # Hypothesis, where it is not in use, takes a second to say so at the end of a run.
-QUIET = ["-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+NO_CACHE = "-pno:cacheprovider"
+QUIET = ["-pno:randomly", NO_CACHE, "-pno:hypothesispytest", "-Werror"]
+if find_spec("pytest_asyncio"):
+    # It wants to be told.
+    QUIET.append("-oasyncio_default_fixture_loop_scope=function")
 
 CASES = [
     {"case_id": "pie", "query": "apple pie", "evidence": ["apple"], "labels": {"kind": "food"}},
@@ -94,7 +99,13 @@ def write_jsonl(path: Path, records: Iterable[Any]) -> None:
 
 
 class World:
-    """A folder with a dataset ``toys``, ``recipe.py`` and ``bench_toys.py``."""
+    """A folder with a dataset ``toys``, ``recipe.py`` and ``bench_toys.py``.
+
+    Attributes:
+        quiet: Arguments that keep other plugins out of a run.
+    """
+
+    quiet = tuple(QUIET)
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.pytester = pytester
@@ -150,10 +161,13 @@ class World:
         """Write the ini file."""
         self.pytester.makeini("[pytest]\n" + "\n".join(lines) + "\n")
 
-    def run(self, *args: str, recipe: str | None = "recipe.py:recipe") -> pytest.RunResult:
+    def run(
+        self, *args: str, recipe: str | None = "recipe.py:recipe", cache: bool = False
+    ) -> pytest.RunResult:
         """Run pytest in this process."""
         given = [] if recipe is None else [f"--heta-recipe={recipe}"]
-        return self.pytester.runpytest_inprocess(*QUIET, "-W", "error", *given, *args)
+        quiet = [word for word in self.quiet if not (cache and word == NO_CACHE)]
+        return self.pytester.runpytest_inprocess(*quiet, *given, *args)
 
     def usage_error(self, *args: str, recipe: str | None = "recipe.py:recipe") -> str:
         """Run pytest, which refuses to run, and return the line that says why."""
@@ -190,6 +204,28 @@ def collected_ids() -> Callable[[pytest.RunResult], list[str]]:
     return lambda result: [line for line in result.outlines if "::" in line]
 
 
+HARMFUL_CASES = """
+harmful = "nul \\x00 esc \\x1b[31m fffe \\ufffe lone \\ud800 <b>&\\"' 中 🚲"
+
+class JsonlBenchmark(JsonlBenchmark):
+    async def cases(self, prepared):
+        async for case in super().cases(prepared):
+            yield case.model_copy(
+                update={
+                    "case_id": f"{case.case_id} {harmful}",
+                    "query": harmful,
+                    "labels": {"text": harmful},
+                }
+            )
+"""
+
+
+@pytest.fixture
+def harmful_cases() -> str:
+    """Source of a benchmark whose ids, queries and labels hold what terminals and XML fear."""
+    return HARMFUL_CASES
+
+
 @pytest.fixture
 def count_builds(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
@@ -198,3 +234,43 @@ def count_builds(
     folder = tmp_path_factory.mktemp("builds")
     monkeypatch.setenv("TOY_BUILDS", str(folder))
     return lambda: sum(len(path.read_text(encoding="utf-8")) for path in folder.iterdir())
+
+
+UNSTABLE_KEYS = frozenset(
+    # The cold sample of a unit and mode is the first that was asked.
+    {"report_id", "started_at", "finished_at", "build_seconds", "worker", "latency_ms", "cold"}
+)
+
+
+@pytest.fixture
+def comparable() -> Callable[[Any], Any]:
+    """Return a report without times, ids of the run and names of workers."""
+
+    def strip(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                key: strip(item)
+                for key, item in value.items()
+                if key not in UNSTABLE_KEYS and not key.endswith("_ms")
+            }
+        return [strip(item) for item in value] if isinstance(value, list) else value
+
+    return strip
+
+
+@pytest.fixture
+def builds(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str, int]]:
+    """Return how often the toy recipe built each unit, by unit id."""
+    folder = world.path / "builds"
+    folder.mkdir()
+    monkeypatch.setenv("TOY_BUILDS", str(folder))
+
+    def count() -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for path in folder.iterdir():
+            # Written as {benchmark}-{unit}-{digest}-{process}.
+            unit = path.name.split("-", 1)[1].rsplit("-", 2)[0]
+            counts[unit] = counts.get(unit, 0) + len(path.read_text())
+        return counts
+
+    return count

@@ -264,7 +264,9 @@ def test_broken_data_names_the_line_in_a_distributed_run(world):
 def test_other_benchmarks_are_run_in_spite_of_a_broken_one(world, write):
     world.dataset(name="broken")
     (world.path / "broken" / "cases.jsonl").write_text("[]\n", encoding="utf-8")
-    write("bench_broken.py", "from pytest_heta import JsonlBenchmark\nb = JsonlBenchmark('broken')\n")
+    write(
+        "bench_broken.py", "from pytest_heta import JsonlBenchmark\nb = JsonlBenchmark('broken')\n"
+    )
     result = world.run("--continue-on-collection-errors")
     result.assert_outcomes(passed=6, errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -372,9 +374,7 @@ def test_other_bench_files_are_collected_as_without_the_plugin(bare, write, argu
     write("bench_plain.py", ORDINARY)
     arguments = ("-v", "--collect-only", *arguments)
     with_plugin = bare.run(*arguments, recipe=recipe)
-    without = bare.pytester.runpytest_inprocess(
-        "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:heta", "-W", "error", *arguments
-    )
+    without = bare.run("-p", "no:heta", *arguments, recipe=None)
     assert with_plugin.ret == without.ret
     assert tree(with_plugin) == tree(without)
 

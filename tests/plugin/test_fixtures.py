@@ -130,7 +130,8 @@ def test_knowledge_base_may_be_another(world, conftest):
             available_queries = ("overlap", "backwards")
 
             def query(self, text, *, mode, top_k):
-                return {"results": [{"id": "bike", "text": "b", "metadata": {"document_id": "bike"}}]}
+                result = {"id": "1", "text": "b", "metadata": {"document_id": "bike"}}
+                return {"results": [result]}
 
         @pytest.fixture(scope="class")
         def heta_kb():
@@ -283,7 +284,8 @@ def test_knowledge_base_that_fails_to_close_is_a_warning(world):
     source = (world.path / "recipe.py").read_text(encoding="utf-8")
     world.recipe(
         source.replace(
-            "    def query(", "    def aclose(self):\n        raise OSError('no close')\n\n    def query("
+            "    def query(",
+            "    def aclose(self):\n        raise OSError('no close')\n\n    def query(",
         )
     )
     result = world.run()
@@ -314,7 +316,7 @@ session, module, class_, function = map(fixture, ("session", "module", "class", 
 """
     )
     world.run("--heta-mode=overlap").assert_outcomes(passed=3)
-    assert log() == "s m c f F f F C c f F C M S".split()
+    assert "".join(log()) == "smcfFfFCcfFCMS"
 
 
 def test_autouse_fixture_sees_the_case(world, conftest, log):
@@ -450,7 +452,8 @@ def test_failing_build_is_tried_once_and_errors_its_samples(world, monkeypatch):
     source = (world.path / "recipe.py").read_text(encoding="utf-8")
     world.recipe(
         source.replace(
-            "        return KnowledgeBase({", "        assert 'sweet' not in name\n        return KnowledgeBase({"
+            "        return KnowledgeBase({",
+            "        assert 'sweet' not in name\n        return KnowledgeBase({",
         )
     )
     result = world.run()

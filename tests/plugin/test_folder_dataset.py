@@ -45,10 +45,7 @@ def run_with_cache(world):
     """Run pytest as users do, with its cache."""
 
     def run(*args: str) -> pytest.RunResult:
-        recipe = world.path / "recipe.py"
-        return world.pytester.runpytest_inprocess(
-            "-p", "no:randomly", "-W", "error", f"--heta-recipe={recipe}:recipe", *args
-        )
+        return world.run(*args, recipe=f"{world.path}/recipe.py:recipe", cache=True)
 
     return run
 

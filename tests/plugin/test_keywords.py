@@ -47,9 +47,7 @@ def with_cache(world):
     """Run pytest with its cache."""
 
     def run(*args: str) -> pytest.RunResult:
-        return world.pytester.runpytest_inprocess(
-            "-p", "no:randomly", "-W", "error", "--heta-recipe=recipe.py:recipe", *args
-        )
+        return world.run(*args, cache=True)
 
     return run
 
@@ -120,7 +118,10 @@ def test_nothing_selected_is_no_success(world):
         ("heta(level=3)", both(REPAIR)),
         ("heta(level=None)", both("rain")),
         ("heta(mode='backwards', kind='sky')", [("backwards", "rain")]),
-        ("heta(mode='backwards') and not heta(kind='sky')", [("backwards", "pie"), ("backwards", REPAIR)]),
+        (
+            "heta(mode='backwards') and not heta(kind='sky')",
+            [("backwards", "pie"), ("backwards", REPAIR)],
+        ),
         ("heta(unit='corpus', benchmark='toys', recipe='toy', kind='food')", both("pie")),
         ("heta(mode='mine')", []),
         ("heta(unit='other')", []),
@@ -176,7 +177,10 @@ def test_node_id_builds_only_its_unit(world, monkeypatch):
 
 
 def test_several_node_ids(world):
-    ids = ["bench_toys.py::toys::corpus::overlap[rain]", "bench_toys.py::toys::corpus::overlap[pie]"]
+    ids = [
+        "bench_toys.py::toys::corpus::overlap[rain]",
+        "bench_toys.py::toys::corpus::overlap[pie]",
+    ]
     world.run(*ids).assert_outcomes(passed=2)
     # The report keeps the order of the dataset.
     assert [r["case_id"] for r in world.report()["case_results"]] == ["pie", "rain"]

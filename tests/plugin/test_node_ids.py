@@ -195,7 +195,9 @@ def test_location_is_the_suite_file(world):
 
 
 def test_case_ids_as_node_ids(memory, collected_ids):
-    ids = collected_ids(memory({"u": list(NASTY)}).run("--heta-mode=overlap", "--collect-only", "-q"))
+    ids = collected_ids(
+        memory({"u": list(NASTY)}).run("--heta-mode=overlap", "--collect-only", "-q")
+    )
     names = [node_id.partition("::overlap[")[2][:-1] for node_id in ids]
     assert len(set(names)) == len(NASTY)
     for name, (raw, expected) in zip(names, NASTY.items(), strict=True):
@@ -252,7 +254,21 @@ def test_nasty_ids_reach_the_report_of_a_distributed_run(memory):
 
 # --- unit ids ------------------------------------------------------------------
 
-UNITS = ["a::b", "a.b", "a_b", "x[1]", "m/n", "a space", "中", "文", "\n", "\0", LONG, "\ud800", "-k"]
+UNITS = [
+    "a::b",
+    "a.b",
+    "a_b",
+    "x[1]",
+    "m/n",
+    "a space",
+    "中",
+    "文",
+    "\n",
+    "\0",
+    LONG,
+    "\ud800",
+    "-k",
+]
 
 
 def test_unit_names_are_made_of_plain_characters(memory, collected_ids):

@@ -2,6 +2,7 @@
 
 import pytest
 
+
 @pytest.fixture(autouse=True)
 def suite_with_a_threshold(world):
     # backwards misses in all three cases, overlap in none.

@@ -70,9 +70,7 @@ def test_a_wrong_report_of_the_ini_file_is_refused_by_its_key(world):
 
 
 @pytest.mark.parametrize("path", ["recipe.py/report.json", "toys", "x" * 300 + ".json"])
-def test_a_file_that_cannot_be_written_is_refused_before_the_first_build(
-    world, count_builds, path
-):
+def test_a_file_that_cannot_be_written_is_refused_before_the_first_build(world, count_builds, path):
     error = world.usage_error(f"--heta-report=json:{path}")
     assert error.startswith("--heta-report: [report-invalid] ")
     assert path in error

@@ -214,9 +214,7 @@ def test_a_case_that_is_not_judged_is_no_miss(world):
 
 
 def test_errors_pass_as_expected_failures_when_only_gates_fail(world, failing_query):
-    result = world.run(
-        "--heta-fail-on=gate", "--heta-gate=overlap.failure_rate <= 0.4", "-rx"
-    )
+    result = world.run("--heta-fail-on=gate", "--heta-gate=overlap.failure_rate <= 0.4", "-rx")
     result.assert_outcomes(passed=5 + 1, xfailed=1)
     assert result.ret == 0
     result.stdout.fnmatch_lines(
