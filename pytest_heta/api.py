@@ -20,7 +20,7 @@ from pytest_heta.benchmarks import benchmark_from_folder
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core._plain import exception_text, portable_name
 from pytest_heta.core.gates import parse_gate
-from pytest_heta.core.plan import FailOn, PlanSettings, Suite, check_name, did_you_mean
+from pytest_heta.core.plan import FailOn, PlanSettings, Suite, check_name
 from pytest_heta.core.result import ResponseLevel
 from pytest_heta.core.runner import RunOptions, run_benchmark
 from pytest_heta.errors import (
@@ -29,6 +29,7 @@ from pytest_heta.errors import (
     HetaError,
     RecipeInvalidError,
     RecipeNotFoundError,
+    did_you_mean,
 )
 from pytest_heta.events import RunCompleted
 from pytest_heta.models import EvaluationReport

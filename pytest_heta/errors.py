@@ -28,7 +28,9 @@ what is wrong, where, and what to do about it.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import ClassVar, Final
 
 __all__ = [
     "BenchmarkError",
@@ -52,13 +54,41 @@ __all__ = [
     "ReportError",
     "ResponseInvalidError",
     "ScoringError",
+    "did_you_mean",
     "one_line",
+    "shown",
 ]
+
+_SHOWN_LENGTH: Final = 60
+_LEAST_LIKENESS: Final = 0.5
 
 
 def one_line(text: object) -> str:
     """Return ``text`` with every run of white space folded to one space."""
     return " ".join(str(text).split())
+
+
+def shown(value: object) -> str:
+    """Return ``value`` as it may stand in a message: quoted, and not too long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
+
+
+def did_you_mean(name: str, known: Iterable[str], likely: Sequence[str] = ()) -> str:
+    """Return a hint that says what was probably meant, and lists what there is.
+
+    Args:
+        name: What was written.
+        known: All names that it could have been.
+        likely: What was probably meant, where that is known better than by
+            the letters; otherwise it is the closest known name.
+    """
+    names = list(known)
+    meant = likely or get_close_matches(name, names, n=1, cutoff=_LEAST_LIKENESS)
+    listed = ", ".join(names) or "none"
+    if not meant:
+        return f"known: {listed}"
+    return f"did you mean {' or '.join(map(repr, meant))}? Known: {listed}"
 
 
 class HetaError(Exception):
@@ -93,9 +123,7 @@ class HetaError(Exception):
         return (_rebuild, (type(self), self.message, self.where, self.hint))
 
 
-def _rebuild(
-    kind: type[HetaError], message: str, where: str | None, hint: str | None
-) -> HetaError:
+def _rebuild(kind: type[HetaError], message: str, where: str | None, hint: str | None) -> HetaError:
     return kind(message, where=where, hint=hint)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
-from pytest_heta.models import EvaluationCaseResult, EvaluationReport, UnitBuild, _Record
+from pytest_heta.models import EvaluationCaseResult, EvaluationReport, HetaModel, UnitBuild
 
 __all__ = [
     "CaseCompleted",
@@ -21,11 +21,10 @@ __all__ = [
     "RunFailed",
     "RunStarted",
     "UnitBuilt",
-    "parse_event",
 ]
 
 
-class RunStarted(_Record):
+class RunStarted(HetaModel):
     """The plan is made and nothing is built yet.
 
     Attributes:
@@ -44,28 +43,28 @@ class RunStarted(_Record):
     unit_count: int
 
 
-class UnitBuilt(_Record):
+class UnitBuilt(HetaModel):
     """The knowledge base of a run unit was built, or failed to be."""
 
     event: Literal["UnitBuilt"] = "UnitBuilt"
     build: UnitBuild
 
 
-class CaseCompleted(_Record):
+class CaseCompleted(HetaModel):
     """A sample has its result, be it a failure."""
 
     event: Literal["CaseCompleted"] = "CaseCompleted"
     result: EvaluationCaseResult
 
 
-class RunCompleted(_Record):
+class RunCompleted(HetaModel):
     """Every planned sample has a result; the gates are decided."""
 
     event: Literal["RunCompleted"] = "RunCompleted"
     report: EvaluationReport
 
 
-class RunFailed(_Record):
+class RunFailed(HetaModel):
     """The run could not go on."""
 
     event: Literal["RunFailed"] = "RunFailed"
@@ -73,7 +72,7 @@ class RunFailed(_Record):
     message: str
 
 
-class RunCancelled(_Record):
+class RunCancelled(HetaModel):
     """The run was cancelled; the report holds what was finished."""
 
     event: Literal["RunCancelled"] = "RunCancelled"
@@ -84,10 +83,3 @@ RunEvent = Annotated[
     RunStarted | UnitBuilt | CaseCompleted | RunCompleted | RunFailed | RunCancelled,
     Field(discriminator="event"),
 ]
-
-_ADAPTER: TypeAdapter[RunEvent] = TypeAdapter(RunEvent)
-
-
-def parse_event(text: str | bytes) -> RunEvent:
-    """Return the event that its JSON text stands for."""
-    return _ADAPTER.validate_json(text)

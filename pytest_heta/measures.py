@@ -14,7 +14,7 @@ rank ``i``, 0 if it is not relevant or not judged.
 ``map@k``       Σ precision@i over the ranks i ≤ k of relevant documents, / R
 ``recall@k``    relevant documents among the first k, / R
 ``precision@k`` relevant documents among the first k, / k
-``mrr@k``       1 / rank of the first relevant document, 0 if that is below k
+``mrr@k``       1 / rank of the first relevant document, 0 if it is deeper than k
 ``hit@k``       1 if a relevant document is among the first k, else 0
 ==============  ==============================================================
 
@@ -35,9 +35,16 @@ from itertools import compress, count, islice
 from operator import mul, truediv
 from typing import Final
 
-from pytest_heta.errors import MeasureUnknownError
+from pytest_heta.errors import MeasureUnknownError, did_you_mean, shown
 
-__all__ = ["Measure", "MeasureSet", "measure_families", "parse_at_k", "parse_measure"]
+__all__ = [
+    "Measure",
+    "MeasureSet",
+    "likely_measure",
+    "measure_families",
+    "parse_at_k",
+    "parse_measure",
+]
 
 _Formula = Callable[[list[int], list[float], list[float], int], float]
 """Called with the ranks of the retrieved relevant documents (ascending, from
@@ -130,7 +137,6 @@ _ALIASES: Final = {
 
 _AT_K: Final = re.compile(r"(?P<family>[a-z_]+)@(?P<k>[1-9][0-9]{0,8})")
 _K_RANGE: Final = "a whole number from 1 to 999999999"
-_SHOWN_LENGTH: Final = 60
 _LOOSE_AT_K: Final = re.compile(r"(?P<family>.*?)[_.-]?(?P<k>[0-9]+)")
 
 
@@ -193,37 +199,42 @@ def parse_at_k(text: str, families: Sequence[str], plain: Sequence[str] = ()) ->
     raise _unknown(str(text), families, plain)
 
 
+def likely_measure(text: str) -> str | None:
+    """Return the measure that a wrong name was probably meant to be, if there is one."""
+    return _likely(*_meant(text, measure_families()))
+
+
 def _unknown(text: str, families: Sequence[str], plain: Sequence[str]) -> MeasureUnknownError:
     """Return the error that says what is wrong with ``text``, and what was meant."""
-    shown = repr(text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…")
-    known = f"known: {', '.join([*(f'{family}@k' for family in families), *plain])}"
+    measure = f"measure {shown(text)}"
+    meant, depth = _meant(text, families, plain)
+    likely = meant if meant in plain else _likely(meant, depth)
+    if meant is None or likely is not None:
+        known = [*(f"{family}@k" for family in families), *plain]
+        hint = did_you_mean(text, known, [likely] if likely else [])
+        return MeasureUnknownError(f"{measure} is unknown", hint=hint)
+    example = f"write {meant}@k, such as '{meant}@10'"
+    if not depth:
+        return MeasureUnknownError(f"{measure} does not say how deep it looks", hint=example)
+    return MeasureUnknownError(f"the k of {measure} must be {_K_RANGE}", hint=example)
+
+
+def _meant(text: str, families: Sequence[str], plain: Sequence[str] = ()) -> tuple[str | None, str]:
+    """Return the known name that ``text`` probably means, and the k as it is written there."""
     folded = "".join(unicodedata.normalize("NFKC", text).casefold().split())
     name, at, depth = folded.partition("@")
     loose = None if at or name in plain else _LOOSE_AT_K.fullmatch(folded)
     if loose:
         name, depth = loose["family"], loose["k"]
-    meant = _closest(name, families, plain)
-    if meant is None:
-        return MeasureUnknownError(f"measure {shown} is unknown", hint=known)
-    likely = meant if meant in plain else f"{meant}@{depth.lstrip('0')}"
-    if meant in plain or _AT_K.fullmatch(likely):
-        return MeasureUnknownError(
-            f"measure {shown} is unknown", hint=f"did you mean {likely!r}? {known}"
-        )
-    example = f"write {meant}@k, such as '{meant}@10'"
-    if not depth:
-        return MeasureUnknownError(f"measure {shown} does not say how deep it looks", hint=example)
-    return MeasureUnknownError(f"the k of measure {shown} must be {_K_RANGE}", hint=example)
-
-
-def _closest(name: str, families: Sequence[str], plain: Sequence[str]) -> str | None:
-    """Return the known name that ``name`` most likely stands for."""
     aliases = {alias: family for alias, family in _ALIASES.items() if family in families}
-    targets = {**aliases, **{known: known for known in (*families, *plain)}}
-    if name in targets:
-        return targets[name]
-    close = get_close_matches(name, targets, n=1)
-    return targets[close[0]] if close else None
+    targets = aliases | {known: known for known in (*families, *plain)}
+    close = [name] if name in targets else get_close_matches(name, targets, n=1)
+    return (targets[close[0]] if close else None), depth
+
+
+def _likely(family: str | None, depth: str) -> str | None:
+    measure = f"{family}@{depth.lstrip('0')}"
+    return measure if family is not None and _AT_K.fullmatch(measure) else None
 
 
 # --- computing ---------------------------------------------------------------

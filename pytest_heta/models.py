@@ -10,6 +10,7 @@ allowed.
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime
 from pathlib import Path
@@ -26,9 +27,11 @@ from pydantic import (
     model_validator,
 )
 
-from pytest_heta.errors import ModelInvalidError
+from pytest_heta.errors import ModelInvalidError, shown
 
 __all__ = [
+    "LARGEST_GRADE",
+    "SCHEMA_VERSION",
     "BenchmarkCase",
     "BenchmarkDocument",
     "BenchmarkEvidence",
@@ -37,14 +40,17 @@ __all__ = [
     "BenchmarkResource",
     "BenchmarkRunUnit",
     "BenchmarkWorkspace",
+    "Direction",
     "EvaluationCaseResult",
     "EvaluationError",
     "EvaluationReport",
     "EvaluationScore",
     "GateResult",
+    "HetaModel",
     "LatencySummary",
     "MetricSummary",
     "ModeSummary",
+    "Operator",
     "PreparedBenchmark",
     "QueryCitation",
     "QueryResponse",
@@ -62,7 +68,14 @@ SCHEMA_VERSION: Final = "1"
 ScoreStatus = Literal["scored", "errored", "skipped", "unjudged"]
 """Where a score stands in the denominators; every score has exactly one."""
 
-_SHOWN_VALUE_LENGTH: Final = 60
+Direction = Literal["higher", "lower"]
+"""Which values of a metric are better."""
+
+Operator = Literal[">=", ">", "<=", "<", "=="]
+"""How a gate compares a value with its threshold."""
+
+LARGEST_GRADE: Final = 1e15
+"""Up to here floats hold every integer; real grades are below 10."""
 
 
 def normalise_id(value: object) -> str:
@@ -80,7 +93,8 @@ def normalise_id(value: object) -> str:
             raise ValueError("an id must not be empty")
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"an id must be a string or an integer, not {type(value).__name__}")
+        kind = type(value).__name__
+        raise ValueError(f"an id must be a string or an integer, not {kind}")  # noqa: TRY004 - pydantic's
     if isinstance(value, float):
         if not value.is_integer():
             raise ValueError("an id must be a string or an integer, not a fraction")
@@ -88,7 +102,7 @@ def normalise_id(value: object) -> str:
     return str(value)
 
 
-Identifier = Annotated[str, BeforeValidator(normalise_id), Field(min_length=1)]
+Identifier = Annotated[str, BeforeValidator(normalise_id)]
 Metadata = dict[str, Any]
 
 
@@ -102,10 +116,7 @@ def _describe(model: str, error: ValidationError) -> str:
     if first["type"] == "missing":
         line += ": a value is required"
     elif field:
-        shown = repr(first["input"])
-        if len(shown) > _SHOWN_VALUE_LENGTH:
-            shown = shown[:_SHOWN_VALUE_LENGTH] + "…"
-        line += f" = {shown}: {message}"
+        line += f" = {shown(first['input'])}: {message}"
     else:
         line += f": {message}"
     if len(problems) > 1:
@@ -113,7 +124,9 @@ def _describe(model: str, error: ValidationError) -> str:
     return line
 
 
-class _Record(BaseModel):
+class HetaModel(BaseModel):
+    """The base of every record: frozen, without unknown fields, wrong in one line."""
+
     model_config = ConfigDict(
         frozen=True, extra="forbid", arbitrary_types_allowed=True, from_attributes=True
     )
@@ -130,7 +143,7 @@ class _Record(BaseModel):
 # --- benchmarks --------------------------------------------------------------
 
 
-class BenchmarkManifest(_Record):
+class BenchmarkManifest(HetaModel):
     """What a benchmark is: its identity and its terms of use.
 
     Attributes:
@@ -159,7 +172,7 @@ class BenchmarkManifest(_Record):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class BenchmarkResource(_Record):
+class BenchmarkResource(HetaModel):
     """A file, folder or archive that a benchmark is read from.
 
     Attributes:
@@ -181,7 +194,7 @@ class BenchmarkResource(_Record):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class BenchmarkWorkspace(_Record):
+class BenchmarkWorkspace(HetaModel):
     """Folders that an adapter may use while it prepares.
 
     Attributes:
@@ -195,7 +208,7 @@ class BenchmarkWorkspace(_Record):
     output_dir: Path | None = None
 
 
-class PreparedBenchmark(_Record):
+class PreparedBenchmark(HetaModel):
     """A benchmark whose resources are on this machine.
 
     Attributes:
@@ -211,7 +224,7 @@ class PreparedBenchmark(_Record):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class BenchmarkDocument(_Record):
+class BenchmarkDocument(HetaModel):
     """A source document of a benchmark; its content has exactly one origin.
 
     Attributes:
@@ -243,15 +256,15 @@ class BenchmarkDocument(_Record):
         return self
 
 
-class BenchmarkEvidence(_Record):
+class BenchmarkEvidence(HetaModel):
     """Something that a good response retrieves: a relevance judgment.
 
     Attributes:
         reference_id: Id of the judged document.
         locator: Place within the documents, such as ``{"document_id": "a",
-            "page_index": 3}``. It may hold any field; the built-in evaluators
-            understand those of the design (document_id, source_key,
-            page_index, chunk_id, …), singular and plural.
+            "page_index": 3}``. It may hold any field. Some have a meaning of
+            their own and a plural, such as document_id and source_key: see
+            `pytest_heta.evaluators.provenance`.
         text: Text that stands in the evidence.
         metadata: Anything else. ``relevance`` is the grade of the judgment.
     """
@@ -271,12 +284,26 @@ class BenchmarkEvidence(_Record):
 
     @property
     def grade(self) -> float:
-        """Grade of the judgment (``metadata["relevance"]``), 1 when none is given."""
+        """Grade of the judgment (``metadata["relevance"]``), 1 when none is given.
+
+        Raises:
+            ModelInvalidError: if it is not a number, or beyond ±1e15.
+        """
         relevance = self.metadata.get("relevance")
-        return 1.0 if relevance is None else float(relevance)
+        try:
+            grade = 1.0 if relevance is None else float(relevance)
+        except (TypeError, ValueError, OverflowError):
+            grade = math.nan
+        if not abs(grade) <= LARGEST_GRADE:  # NaN is not either
+            evidence = self.reference_id or self.locator or self.text
+            raise ModelInvalidError(
+                f"relevance {shown(relevance)} of the evidence {shown(evidence)} is no grade",
+                hint="a grade is a number of at most 1e15; above 0 means relevant",
+            )
+        return grade
 
 
-class BenchmarkExpected(_Record):
+class BenchmarkExpected(HetaModel):
     """What is expected of the response to a case.
 
     Attributes:
@@ -292,7 +319,7 @@ class BenchmarkExpected(_Record):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class BenchmarkCase(_Record):
+class BenchmarkCase(HetaModel):
     """One query of a benchmark with what is expected of its response.
 
     Attributes:
@@ -310,7 +337,7 @@ class BenchmarkCase(_Record):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class BenchmarkRunUnit(_Record):
+class BenchmarkRunUnit(HetaModel):
     """One knowledge base to build, and the cases to ask it.
 
     Attributes:
@@ -318,7 +345,7 @@ class BenchmarkRunUnit(_Record):
         document_ids: Documents of the knowledge base. Empty means all of
             them, which only a benchmark with a single unit may say.
         case_ids: Cases to ask. Empty means all of them, as above.
-        metadata: Anything else; it reaches the recipe's run unit.
+        metadata: Anything else, such as the name that ``unit_id`` was made of.
     """
 
     unit_id: Identifier
@@ -330,7 +357,7 @@ class BenchmarkRunUnit(_Record):
 # --- responses ---------------------------------------------------------------
 
 
-class QueryResult(_Record):
+class QueryResult(HetaModel):
     """One retrieved piece of a response; results are in rank order.
 
     Attributes:
@@ -352,7 +379,7 @@ class QueryResult(_Record):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class QueryCitation(_Record):
+class QueryCitation(HetaModel):
     """A source that an answer cites.
 
     Attributes:
@@ -370,7 +397,7 @@ class QueryCitation(_Record):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class QueryResponse(_Record):
+class QueryResponse(HetaModel):
     """What a knowledge base returns for one query.
 
     Attributes:
@@ -394,7 +421,7 @@ class QueryResponse(_Record):
 # --- scores and results ------------------------------------------------------
 
 
-class EvaluationScore(_Record):
+class EvaluationScore(HetaModel):
     """What one evaluator says about one response.
 
     Attributes:
@@ -422,7 +449,7 @@ class EvaluationScore(_Record):
         return "errored" if self.value is None else "scored"
 
 
-class EvaluationError(_Record):
+class EvaluationError(HetaModel):
     """Why a sample could not be run.
 
     Attributes:
@@ -439,7 +466,7 @@ class EvaluationError(_Record):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class EvaluationCaseResult(_Record):
+class EvaluationCaseResult(HetaModel):
     """What came of one sample: one case asked in one mode.
 
     Attributes:
@@ -451,7 +478,8 @@ class EvaluationCaseResult(_Record):
         latency_ms: Milliseconds inside the knowledge base's ``query`` alone;
             None when the sample failed.
         error: Why the sample failed, None when it succeeded.
-        metadata: ``unit_id``, ``repeat``, ``labels``, ``cold``, ``node_id``.
+        metadata: ``unit_id``, ``repeat``, ``labels``, ``cold``,
+            ``distinct_documents``, ``node_id``.
     """
 
     case_id: Identifier
@@ -467,7 +495,7 @@ class EvaluationCaseResult(_Record):
 # --- aggregates --------------------------------------------------------------
 
 
-class MetricSummary(_Record):
+class MetricSummary(HetaModel):
     """One metric over the samples of one mode, with its denominators.
 
     ``n = n_scored + n_errored + n_skipped + n_unjudged`` and
@@ -482,7 +510,8 @@ class MetricSummary(_Record):
         n_scored: Samples with a value.
         n_errored: Samples that count as ``worst``: they failed, or the
             evaluator did.
-        n_skipped: Samples the metric does not apply to.
+        n_skipped: Samples the metric does not apply to, or that were asked
+            less deep than its k.
         n_unjudged: Samples without a positive judgment.
         direction: Whether ``higher`` or ``lower`` values are better.
         worst: Value that an errored sample counts as, if there is one.
@@ -501,7 +530,7 @@ class MetricSummary(_Record):
     n_errored: int = 0
     n_skipped: int = 0
     n_unjudged: int = 0
-    direction: Literal["higher", "lower"] = "higher"
+    direction: Direction = "higher"
     worst: float | None = None
     n_passed: int | None = None
     value_counts: dict[str, int] | None = None
@@ -509,7 +538,7 @@ class MetricSummary(_Record):
     distinct_documents: float | None = None
 
 
-class LatencySummary(_Record):
+class LatencySummary(HetaModel):
     """Latencies in milliseconds, with ``n`` samples behind each number.
 
     Percentiles interpolate linearly between order statistics (numpy's default
@@ -532,7 +561,7 @@ class LatencySummary(_Record):
     max_ms: float | None = None
 
 
-class ModeSummary(_Record):
+class ModeSummary(HetaModel):
     """Everything aggregated over the samples of one query mode.
 
     Attributes:
@@ -564,7 +593,7 @@ class ModeSummary(_Record):
     warm_latency: LatencySummary = Field(default_factory=LatencySummary)
 
 
-class UnitBuild(_Record):
+class UnitBuild(HetaModel):
     """How the knowledge base of one run unit came to be.
 
     Attributes:
@@ -585,7 +614,7 @@ class UnitBuild(_Record):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class GateResult(_Record):
+class GateResult(HetaModel):
     """What came of one gate for one benchmark, recipe and mode.
 
     Attributes:
@@ -613,7 +642,7 @@ class GateResult(_Record):
     recipe: str
     mode: str
     aggregate: str
-    operator: Literal[">=", ">", "<=", "<", "=="]
+    operator: Operator
     threshold: float
     value: float | None = None
     n: int = 0
@@ -621,7 +650,7 @@ class GateResult(_Record):
     reason: str | None = None
 
 
-class EvaluationReport(_Record):
+class EvaluationReport(HetaModel):
     """The final product of a run, for one benchmark and one recipe.
 
     Attributes:
@@ -667,8 +696,6 @@ class EvaluationReport(_Record):
 # --- raw keys ----------------------------------------------------------------
 
 _RAW_KEY: Final = re.compile(r"(?:^|/)raw/benchmarks/[^/]+/[^/]+/(?P<document_id>[^/]+)/[^/]+$")
-
-
 _UNSAFE_IN_SEGMENT: Final = re.compile(r"[\x00-\x1f\x7f/\\%]|^\.+$")
 
 
@@ -694,5 +721,3 @@ def document_id_from_raw_key(key: str) -> str | None:
     """Return the document id that a raw key was made of, None for other keys."""
     match = _RAW_KEY.search(key)
     return unquote(match["document_id"]) if match else None
-
-

@@ -359,7 +359,7 @@ def test_a_wrong_name_gets_a_suggestion(text, meant):
         MeasureUnknownError, match=r"^\[measure-unknown\] measure .* is unknown; "
     ) as raised:
         parse_measure(text)
-    assert raised.value.hint.startswith(f"did you mean {meant!r}? known: ndcg@k, map@k")
+    assert raised.value.hint.startswith(f"did you mean {meant!r}? Known: ndcg@k, map@k")
 
 
 @pytest.mark.parametrize("text", ["ndcg", "ndcg@", "NDCG", "ndgc"])

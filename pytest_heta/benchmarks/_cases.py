@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pytest_heta.benchmarks._documents import ID_FIELDS
-from pytest_heta.benchmarks._places import shown
 from pytest_heta.benchmarks._record import Record, kind_of
-from pytest_heta.errors import DuplicateIdError
+from pytest_heta.errors import DuplicateIdError, shown
 from pytest_heta.models import BenchmarkCase, BenchmarkEvidence, BenchmarkExpected
 
 __all__ = ["CASE_ID_FIELDS", "case_documents", "case_unit", "jsonl_case"]
@@ -172,8 +171,8 @@ def _graded(record: Record) -> dict[str, Any]:
     """Return the metadata with the grade, which may stand there or beside it."""
     metadata = dict(record.mapping("metadata"))
     inner = record.child("metadata", metadata)
-    grade = record.pick(("relevance",), record.as_number)
-    inside = inner.pick(("relevance",), inner.as_number)
+    grade = record.pick(("relevance",), record.as_grade)
+    inside = inner.pick(("relevance",), inner.as_grade)
     if grade is not None and inside is not None and grade != inside:
         raise record.error(
             f"{record.named('relevance')} and {inner.named('relevance')} differ:"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_heta.benchmarks._naming import media_type_of, portable_name
-from pytest_heta.benchmarks._places import shown
 from pytest_heta.benchmarks._record import Record
+from pytest_heta.errors import shown
 from pytest_heta.models import BenchmarkDocument
 
 __all__ = ["ID_FIELDS", "beir_document", "jsonl_document"]

@@ -1,21 +1,12 @@
-"""How messages name files, lines and values, and where a user's path is."""
+"""How messages name files and lines, and where a user's path is."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from pytest_heta.errors import DatasetNotFoundError
 
-__all__ = ["located", "location", "missing_file", "shown"]
-
-_SHOWN_LENGTH: Final = 60
-
-
-def shown(value: object) -> str:
-    """Return ``value`` as it may stand in a message: quoted, and not too long."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
+__all__ = ["located", "location", "missing_file"]
 
 
 def location(path: Path, line: int | None = None) -> str:

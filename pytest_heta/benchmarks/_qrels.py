@@ -15,16 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pytest_heta.benchmarks._places import location, shown
+from pytest_heta.benchmarks._places import location
 from pytest_heta.benchmarks._reading import read_lines
-from pytest_heta.errors import DatasetInvalidError, DuplicateIdError
+from pytest_heta.errors import DatasetInvalidError, DuplicateIdError, shown
+from pytest_heta.models import LARGEST_GRADE
 
 __all__ = ["Judgment", "Judgments", "read_judged_queries", "read_judgments"]
 
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_LARGEST_GRADE: Final = 1e15
-"""Up to here floats hold every integer; real grades are below 10."""
-
 _HEADERS: Final = (
     frozenset({"query-id", "queryid", "query", "qid", "q-id", "topic", "topic-id"}),
     frozenset({"iteration", "iter", "q0", "0", "unused"}),
@@ -185,7 +183,7 @@ def _is_plain_iteration(path: Path, number: int, cell: str) -> bool:
 
 
 def _grade(path: Path, number: int, cell: str) -> float:
-    if not _NUMBER.fullmatch(cell) or abs(float(cell)) > _LARGEST_GRADE:
+    if not _NUMBER.fullmatch(cell) or abs(float(cell)) > LARGEST_GRADE:
         raise DatasetInvalidError(
             f"the grade {shown(cell)} is not a number that a grade can be",
             where=location(path, number),

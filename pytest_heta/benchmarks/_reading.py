@@ -14,9 +14,9 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from pytest_heta.benchmarks._places import location, missing_file, shown
+from pytest_heta.benchmarks._places import location, missing_file
 from pytest_heta.benchmarks._record import Record, kind_of
-from pytest_heta.errors import DatasetInvalidError
+from pytest_heta.errors import DatasetInvalidError, shown
 
 __all__ = ["read_lines", "read_records"]
 

@@ -8,9 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from pytest_heta.benchmarks._places import location, shown
-from pytest_heta.errors import DatasetInvalidError, DuplicateIdError, ModelInvalidError
-from pytest_heta.models import normalise_id
+from pytest_heta.benchmarks._places import location
+from pytest_heta.errors import DatasetInvalidError, DuplicateIdError, ModelInvalidError, shown
+from pytest_heta.models import LARGEST_GRADE, normalise_id
 
 __all__ = ["IdLines", "Record", "check_gold", "kind_of"]
 
@@ -117,16 +117,14 @@ class Record(NamedTuple):
             )
         return value
 
-    def as_number(self, name: str, value: Any) -> float:
-        """Return ``value`` if it is a number that a float can hold, its type kept."""
+    def as_grade(self, name: str, value: Any) -> float:
+        """Return ``value`` if it is a number that a grade can be, its type kept."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.error(
                 f"{self.named(name)} = {shown(value)} must be a number, not {kind_of(value)}"
             )
-        try:
-            float(value)
-        except OverflowError:
-            raise self.error(f"{self.named(name)} = {shown(value)} is too large") from None
+        if abs(value) > LARGEST_GRADE:
+            raise self.error(f"{self.named(name)} = {shown(value)} is too large")
         return value
 
     def identifier(self, *names: str) -> str:

@@ -8,9 +8,8 @@ from typing import Literal
 
 from pytest_heta.benchmarks._cases import CASE_ID_FIELDS, case_documents, case_unit
 from pytest_heta.benchmarks._naming import legal_names
-from pytest_heta.benchmarks._places import shown
 from pytest_heta.benchmarks._record import Record
-from pytest_heta.errors import PlanInvalidError
+from pytest_heta.errors import PlanInvalidError, shown
 from pytest_heta.models import BenchmarkRunUnit
 
 __all__ = ["plan_units"]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pytest_heta.benchmarks._documents import beir_document
 from pytest_heta.benchmarks._naming import benchmark_name
-from pytest_heta.benchmarks._places import located, location, missing_file, shown
+from pytest_heta.benchmarks._places import located, location, missing_file
 from pytest_heta.benchmarks._qrels import (
     Judgment,
     Judgments,
@@ -23,7 +23,7 @@ from pytest_heta.benchmarks._qrels import (
 )
 from pytest_heta.benchmarks._reading import read_records
 from pytest_heta.benchmarks._record import IdLines, Record, check_gold
-from pytest_heta.errors import DatasetInvalidError
+from pytest_heta.errors import DatasetInvalidError, shown
 from pytest_heta.evaluators import as_evaluator
 from pytest_heta.models import (
     BenchmarkCase,
@@ -71,7 +71,7 @@ class BeirBenchmark:
         ModelInvalidError: if the name, split or ``about`` does not fit the manifest.
     """
 
-    def __init__(  # noqa: PLR0913 - options, all by keyword
+    def __init__(
         self,
         path: str | PathLike[str],
         *,

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
+from pytest_heta.comparison import number_text
 from pytest_heta.core._gate_text import (
     AGGREGATES,
     UNBUILT_FUNCTIONS,
     Gate,
     gate_invalid,
-    number_text,
     parse_gate,
 )
-from pytest_heta.core.plan import BenchmarkPlan, MetricSpec, did_you_mean
-from pytest_heta.errors import GateInvalidError, MeasureUnknownError
-from pytest_heta.measures import measure_families, parse_measure
+from pytest_heta.core.plan import BenchmarkPlan, MetricSpec
+from pytest_heta.errors import GateInvalidError, MeasureUnknownError, did_you_mean
+from pytest_heta.measures import likely_measure, measure_families, parse_measure
 
 __all__ = ["ResolvedGate", "gated_measures", "resolve_gates", "suite_gates"]
 
-_SUGGESTED: Final = re.compile(r"did you mean '([^']+)'")
 _BOUNDED_AGGREGATES: Final = frozenset({"failure_rate"})
 
 
@@ -231,20 +229,11 @@ def _has_metric(plan: BenchmarkPlan, gate: Gate) -> bool:
 def _unknown_metric(gate: Gate, plans: Sequence[BenchmarkPlan]) -> GateInvalidError:
     planned = dict.fromkeys(metric.name for plan in plans for metric in plan.metrics)
     close = get_close_matches(gate.metric, [*planned, *AGGREGATES], n=2, cutoff=0.6)
-    likely = dict.fromkeys([*_likely_measure(gate.metric), *close])
-    hint = f"did you mean {' or '.join(repr(name) for name in likely)}? " if likely else ""
-    measures = [f"{family}@k" for family in measure_families()]
-    names = ", ".join([*planned, *measures, *AGGREGATES])
-    return _invalid(gate, f"no metric {gate.metric!r} is planned", f"{hint}Known: {names}")
-
-
-def _likely_measure(text: str) -> list[str]:
-    """Return the measure that was probably meant, if one was."""
-    try:
-        parse_measure(text)
-    except MeasureUnknownError as error:
-        return _SUGGESTED.findall(error.hint or "")
-    return []
+    measure = likely_measure(gate.metric)
+    likely = [name for name in dict.fromkeys([measure, *close]) if name not in {None, gate.metric}]
+    known = [*planned, *(f"{family}@k" for family in measure_families()), *AGGREGATES]
+    hint = did_you_mean(gate.metric, known, likely)
+    return _invalid(gate, f"no metric {gate.metric!r} is planned", hint)
 
 
 def _bind(gate: Gate, plan: BenchmarkPlan, mode: str) -> ResolvedGate:

@@ -17,11 +17,11 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-from pytest_heta.core.plan import did_you_mean
-from pytest_heta.errors import GateInvalidError
-from pytest_heta.models import MetricSummary, ModeSummary
+from pytest_heta.comparison import number_text
+from pytest_heta.errors import GateInvalidError, did_you_mean
+from pytest_heta.models import MetricSummary, ModeSummary, Operator
 
 __all__ = [
     "AGGREGATES",
@@ -30,20 +30,17 @@ __all__ = [
     "UNBUILT_FUNCTIONS",
     "Gate",
     "Measured",
-    "Operator",
     "Threshold",
     "gate_invalid",
-    "number_text",
     "parse_gate",
 ]
 
-Operator = Literal[">=", ">", "<=", "<", "=="]
 Sign = Literal["+", "-", "±"]
 
 Measured = tuple[float | None, int]
 """The value of an aggregate, and the number of samples behind it."""
 
-OPERATORS: Final[tuple[Operator, ...]] = (">=", ">", "<=", "<", "==")
+OPERATORS: Final[tuple[Operator, ...]] = get_args(Operator)
 
 AGGREGATES: Final[Mapping[str, Callable[[ModeSummary], Measured]]] = {
     "failure_rate": lambda s: (s.failure_rate, s.total_cases),
@@ -84,7 +81,6 @@ _PATTERN: Final = re.compile(r"\*|[A-Za-z0-9_-]+")
 _METRIC: Final = re.compile(r"[\w@.+/%-]+(?: [\w@.+/%-]+)*")
 _CALL: Final = re.compile(r"(?P<function>\w+)\s*\((?P<metric>[^()]*)\)")
 _LABEL: Final = re.compile(r"(?P<name>[\w.-]+)\s*=\s*(?P<value>[^{}]*[^{}\s])")
-_LARGEST_PLAIN: Final = 1e15
 _EXAMPLE: Final = "write a gate like 'hybrid_search.ndcg@10 >= 0.30' or '*.failure_rate <= 0.01'"
 _LABEL_FORM: Final = "a label is written {label=value}, behind the metric"
 _OPERATOR_HINT: Final = f"the operators are {' '.join(OPERATORS)}"
@@ -170,13 +166,6 @@ class Gate:
 def gate_invalid(text: str, problem: str, hint: str = _EXAMPLE) -> GateInvalidError:
     """Return the error of a gate written as ``text``."""
     return GateInvalidError(f"gate {text!r}: {problem}", hint=hint)
-
-
-def number_text(value: float) -> str:
-    """Return the shortest text of a number: ``1`` for 1.0, ``0.8``, ``1e-05``."""
-    if value.is_integer() and abs(value) < _LARGEST_PLAIN:
-        return str(int(value))
-    return repr(value)
 
 
 def parse_gate(text: str, origin: str = "suite") -> Gate:

@@ -8,8 +8,9 @@ what others need of them is here as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Literal
+from typing import Literal
 
+from pytest_heta.comparison import holds, number_text, relation_of, value_text
 from pytest_heta.core._gate_plan import (
     ResolvedGate,
     gated_measures,
@@ -22,12 +23,10 @@ from pytest_heta.core._gate_text import (
     OPERATORS,
     Gate,
     Measured,
-    Operator,
     Threshold,
-    number_text,
     parse_gate,
 )
-from pytest_heta.models import GateResult, MetricSummary, ModeSummary
+from pytest_heta.models import GateResult, MetricSummary, ModeSummary, Operator
 
 __all__ = [
     "AGGREGATES",
@@ -51,37 +50,6 @@ Subset = Literal["skip", "decide", "fail"]
 
 Completeness = Callable[[str, str], tuple[int, int]] | Mapping[tuple[str, str], tuple[int, int]]
 """How many samples ran and how many are planned, by plan label and mode."""
-
-TOLERANCE: Final = 1e-9
-"""Values this close to a threshold are equal to it."""
-
-_OPPOSITE: Final[Mapping[Operator, str]] = {
-    ">=": "<",
-    ">": "<=",
-    "<=": ">",
-    "<": ">=",
-    "==": "!=",
-}
-_FEWEST_DIGITS: Final = 4
-_MOST_DIGITS: Final = 17
-_LARGEST_WRITTEN_OUT: Final = 1e15
-
-
-def holds(value: float, operator: Operator, threshold: float) -> bool:
-    """Whether ``value`` compares to ``threshold`` as ``operator`` says.
-
-    A value within 1e-9 of the threshold is equal to it: ``>=`` holds for
-    value ≥ threshold − 1e-9, ``>`` for value > threshold + 1e-9.
-    """
-    if operator == ">=":
-        return value >= threshold - TOLERANCE
-    if operator == ">":
-        return value > threshold + TOLERANCE
-    if operator == "<=":
-        return value <= threshold + TOLERANCE
-    if operator == "<":
-        return value < threshold - TOLERANCE
-    return abs(value - threshold) <= TOLERANCE
 
 
 def decide_gates(
@@ -164,25 +132,8 @@ def _missing(metric: MetricSummary) -> str:
 
 
 def _comparison(value: float, operator: Operator, threshold: float, *, passed: bool) -> str:
-    relation = operator if passed else _OPPOSITE[operator]
-    return f"{_shown(float(value), relation, threshold)} {relation} {number_text(threshold)}"
-
-
-def _shown(value: float, relation: str, threshold: float) -> str:
-    """Return ``value`` with as many digits as it takes to read ``relation`` as true."""
-    if value.is_integer() or abs(value) >= _LARGEST_WRITTEN_OUT:
-        return number_text(value)
-    digits = _FEWEST_DIGITS
-    while digits < _MOST_DIGITS and not _reads_true(round(value, digits), relation, threshold):
-        digits += 1
-    return f"{value:.{digits}f}"
-
-
-def _reads_true(value: float, relation: str, threshold: float) -> bool:
-    if abs(value - threshold) <= TOLERANCE:
-        # Such a value is shown as equal only where it counts as equal.
-        return "=" in relation and relation != "!="
-    return relation in {"!=", ">", ">="} if value > threshold else relation in {"!=", "<", "<="}
+    relation = relation_of(operator, held=passed)
+    return f"{value_text(float(value), relation, threshold)} {relation} {number_text(threshold)}"
 
 
 def _result(

@@ -11,9 +11,8 @@ import json
 import math
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Final, Literal, NamedTuple, TypeGuard
 
 from pytest_heta.core._loop import enter_loop
@@ -22,6 +21,7 @@ from pytest_heta.errors import (
     DuplicateIdError,
     ModeUnknownError,
     PlanInvalidError,
+    did_you_mean,
 )
 from pytest_heta.evaluators import as_evaluator
 from pytest_heta.models import (
@@ -44,7 +44,6 @@ __all__ = [
     "Sample",
     "Suite",
     "UnitPlan",
-    "did_you_mean",
     "load_benchmark",
     "metric_spec",
     "plan_benchmark",
@@ -282,15 +281,6 @@ class LoadedBenchmark:
     units: tuple[BenchmarkRunUnit, ...]
     evaluators: tuple[BenchmarkEvaluatorProtocol, ...]
     warnings: tuple[str, ...] = ()
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint that names the closest known name, or lists all of them."""
-    names = list(known)
-    close = get_close_matches(name, names, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}? Known: {', '.join(names)}"
-    return f"known: {', '.join(names) or 'none'}"
 
 
 def check_name(kind: str, name: str) -> str:

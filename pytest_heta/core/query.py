@@ -9,8 +9,8 @@ from typing import Any
 from pytest_heta.core._calls import call_shape, evaluation_error
 from pytest_heta.core._loop import call
 from pytest_heta.core.build import available_modes
-from pytest_heta.core.plan import DEFAULT_MODE, did_you_mean
-from pytest_heta.errors import HetaError, QueryError, ResponseInvalidError
+from pytest_heta.core.plan import DEFAULT_MODE
+from pytest_heta.errors import HetaError, QueryError, ResponseInvalidError, did_you_mean
 from pytest_heta.models import EvaluationError, QueryResponse
 
 __all__ = ["QueryOutcome", "as_response", "query_case"]

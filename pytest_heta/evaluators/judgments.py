@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import reprlib
 from collections.abc import Sequence
-from typing import Final
 
-from pytest_heta.errors import ConfigurationError, DatasetInvalidError
+from pytest_heta.comparison import holds
+from pytest_heta.errors import ConfigurationError, DatasetInvalidError, ModelInvalidError
 from pytest_heta.evaluators.provenance import locator_document_ids
 from pytest_heta.models import BenchmarkCase, BenchmarkEvidence, EvaluationScore
 
@@ -20,12 +18,6 @@ __all__ = [
     "unjudged",
 ]
 
-_TOLERANCE: Final = 1e-9
-"""A value this little below a threshold reaches it: the gates' rule."""
-
-_LARGEST_GRADE: Final = 1e100
-"""Sums of larger grades could overflow."""
-
 
 def grades(case: BenchmarkCase) -> dict[str, float]:
     """Return the grade of each judged document of a case.
@@ -36,7 +28,7 @@ def grades(case: BenchmarkCase) -> dict[str, float]:
     Fractions are kept, and grades below 0 become 0.
 
     Raises:
-        DatasetInvalidError: if a grade is not a finite number.
+        DatasetInvalidError: if a grade is not a number.
     """
     judged: dict[str, float] = {}
     for evidence in case.expected.evidence:
@@ -51,7 +43,7 @@ def judges_a_document(case: BenchmarkCase) -> bool:
 
     Raises:
         DatasetInvalidError: if a grade before the first one above 0 is not a
-            finite number.
+            number.
     """
     return any(
         evidence_grade(evidence, case) > 0 and _judged_documents(evidence)
@@ -67,27 +59,13 @@ def _judged_documents(evidence: BenchmarkEvidence) -> Sequence[str]:
 
 
 def evidence_grade(evidence: BenchmarkEvidence, case: BenchmarkCase) -> float:
-    """Return the grade of a piece of evidence, 1 if it does not say.
-
-    Raises:
-        DatasetInvalidError: if the grade is not a finite number.
-    """
-    given = evidence.metadata.get("relevance")
-    if given is None:
-        return 1.0
+    """Return the grade of a piece of evidence; an error names its case."""
     try:
-        grade = float(given)
-    except (TypeError, ValueError, OverflowError):
-        grade = math.nan
-    if not abs(grade) <= _LARGEST_GRADE:  # NaN is not either
+        return evidence.grade
+    except ModelInvalidError as error:
         raise DatasetInvalidError(
-            f"relevance {reprlib.repr(given)} of the evidence"
-            f" {reprlib.repr(evidence.reference_id or evidence.locator or evidence.text)}"
-            " is not a number",
-            where=f"case {case.case_id}",
-            hint="a grade is a finite number; above 0 means relevant",
-        )
-    return grade
+            error.message, where=f"case {case.case_id}", hint=error.hint
+        ) from None
 
 
 # --- scores ------------------------------------------------------------------
@@ -113,4 +91,4 @@ def checked_threshold(threshold: float | None, name: str) -> float | None:
 
 def reaches(value: float, threshold: float | None) -> bool | None:
     """Whether ``value`` is at least ``threshold``; None without a threshold."""
-    return None if threshold is None else value >= threshold - _TOLERANCE
+    return None if threshold is None else holds(value, ">=", threshold)

@@ -12,8 +12,8 @@ import pytest
 
 from pytest_heta.api import load_recipe
 from pytest_heta.core.gates import Gate, parse_gate
-from pytest_heta.core.plan import check_name, did_you_mean, recipe_modes
-from pytest_heta.errors import HetaError
+from pytest_heta.core.plan import check_name, recipe_modes
+from pytest_heta.errors import HetaError, did_you_mean
 from pytest_heta.models import EvaluationReport
 from pytest_heta.plugin import fixtures
 from pytest_heta.plugin.collect import CollectionPlugin
@@ -129,7 +129,7 @@ def _parse_gates(options: RunOptions) -> tuple[Gate, ...]:
     for text, origin in options.gates:
         with _blaming("heta_gate" if origin == "ini" else "--heta-gate"):
             gates.append(parse_gate(text, origin))
-    return () if options.no_gates else tuple(gates)
+    return tuple(gates)
 
 
 def _read_baseline(config: pytest.Config, options: RunOptions) -> Mapping[str, EvaluationReport]:

@@ -8,11 +8,9 @@ other plugin sees what it knows.
 
 from __future__ import annotations
 
-import hashlib
-import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final
@@ -24,6 +22,7 @@ from pytest_heta.core.plan import Sample, Suite, UnitPlan
 from pytest_heta.errors import ConfigurationError, HetaError
 from pytest_heta.plugin import is_suite_file, is_suite_name
 from pytest_heta.plugin.datasets import DATASET_FILES, named_dataset
+from pytest_heta.plugin.ids import distinct_item_ids, unit_node_name
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
 
 __all__ = [
@@ -32,57 +31,12 @@ __all__ = [
     "DatasetFile",
     "SuiteModule",
     "UnitNode",
-    "case_item_id",
     "declared_suites",
-    "unit_node_name",
     "unit_node_of",
 ]
 
 SUITES: Final = pytest.StashKey[dict[str, Suite]]()
 """The suites that a module declares."""
-
-_MAX_ID_LENGTH: Final = 80
-_NOT_IN_CASE_ID: Final = re.compile(r"::|[\s\x00-\x1f\x7f-\x9f]")
-_NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-
-
-def case_item_id(case_id: str) -> str:
-    """Return a case id as it stands in a node id.
-
-    ``::``, white space and control characters become ``_``; an id of more
-    than 80 characters is cut and gets eight hexadecimal digits of its SHA-256.
-    """
-    text = _NOT_IN_CASE_ID.sub("_", case_id)
-    if len(text) > _MAX_ID_LENGTH:
-        text = f"{text[:_MAX_ID_LENGTH]}-{_digest(case_id)}"
-    return text
-
-
-def unit_node_name(unit_id: str) -> str:
-    """Return a unit id as it stands in a node id, made of ``A-Z a-z 0-9 _ -``."""
-    text = _NOT_IN_NAME.sub("_", unit_id)
-    if text != unit_id or len(text) > _MAX_ID_LENGTH:
-        text = f"{text[:_MAX_ID_LENGTH]}-{_digest(unit_id)}"
-    return text
-
-
-def _distinct(ids: Sequence[str], as_item_id: Callable[[str], str]) -> dict[str, str]:
-    """Return each id as it stands in a node id, no two alike.
-
-    An id that needs no change keeps its name; of those that become alike by
-    the change, each gets a digest. So a name depends on what ids there are and
-    not on their order.
-    """
-    cleaned = {raw: as_item_id(raw) for raw in ids}
-    counts = Counter(cleaned.values())
-    return {
-        raw: text if text == raw or counts[text] == 1 else f"{text}-{_digest(raw)}"
-        for raw, text in cleaned.items()
-    }
 
 
 class SuiteModule(pytest.Module):
@@ -167,9 +121,11 @@ class BenchmarkNode(pytest.Collector):
             if isinstance(error, ConfigurationError):
                 run.refusals.append(str(error))
             raise self.CollectError(str(error)) from error
+        declared = {unit.unit_id: unit.case_ids for unit in entry.loaded.units}
         for unit in entry.plan.units:
-            name = unit_node_name(unit.unit_id)
-            yield UnitNode.from_plan(self, name=name, entry=entry, unit=unit)
+            yield UnitNode.from_plan(
+                self, entry=entry, unit=unit, declared_case_ids=declared[unit.unit_id]
+            )
 
 
 class UnitNode(pytest.Class):
@@ -177,17 +133,23 @@ class UnitNode(pytest.Class):
 
     entry: PlanEntry
     unit: UnitPlan
+    declared_case_ids: Sequence[str]
 
     def __repr__(self) -> str:
         return f"<RunUnit {self.name}>"
 
     @classmethod
     def from_plan(
-        cls, parent: BenchmarkNode, *, name: str, entry: PlanEntry, unit: UnitPlan
+        cls,
+        parent: BenchmarkNode,
+        *,
+        entry: PlanEntry,
+        unit: UnitPlan,
+        declared_case_ids: Sequence[str],
     ) -> UnitNode:
-        """Return the node of a planned unit."""
-        node: UnitNode = cls.from_parent(parent, name=name)
-        node.entry, node.unit = entry, unit
+        """Return the node of a planned unit, which may have more cases than planned."""
+        node: UnitNode = cls.from_parent(parent, name=unit_node_name(unit.unit_id))
+        node.entry, node.unit, node.declared_case_ids = entry, unit, declared_case_ids
         node.obj = type(
             "RunUnit",
             (),
@@ -202,15 +164,14 @@ class UnitNode(pytest.Class):
         """Whether ``name`` is a test function: the modes are."""
         return name in self.entry.plan.modes
 
+    @cached_property
     def item_ids(self) -> list[str]:
-        """Return the ids of the unit's cases, as they stand in node ids.
+        """The ids of the unit's cases, as they stand in node ids.
 
         They are told apart among all cases of the unit, so that a limit or a
         sample gives no case another name.
         """
-        units = self.entry.loaded.units
-        case_ids = next(u.case_ids for u in units if u.unit_id == self.unit.unit_id)
-        names = _distinct(case_ids, case_item_id)
+        names = distinct_item_ids(self.declared_case_ids)
         return [names[case_id] for case_id in self.unit.case_ids]
 
     def samples(self, mode: str) -> list[Sample]:
@@ -339,7 +300,7 @@ class CollectionPlugin:
                 ),
                 id=item_id,
             )
-            for sample, item_id in zip(unit.samples(mode), unit.item_ids(), strict=True)
+            for sample, item_id in zip(unit.samples(mode), unit.item_ids, strict=True)
         ]
         metafunc.parametrize("heta_case", parameters, indirect=True)
 

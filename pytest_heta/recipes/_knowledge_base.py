@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
-from pytest_heta.errors import ModeUnknownError, QueryError
+from pytest_heta.errors import ModeUnknownError, QueryError, did_you_mean
 from pytest_heta.models import QueryResponse
 from pytest_heta.protocols import RerankerProtocol
 from pytest_heta.recipes._chunks import ChunkStore
@@ -21,7 +21,6 @@ from pytest_heta.recipes._options import (
     legs_of,
     parse_count,
     parse_options,
-    suggestion,
 )
 from pytest_heta.recipes._parsing import clean_surrogates
 from pytest_heta.recipes._ranking import Hit, rank_chunks, spread
@@ -140,7 +139,7 @@ class LocalKnowledgeBase:
         if mode not in settings.modes:
             raise ModeUnknownError(
                 f"the knowledge base has no mode {mode!r}",
-                hint=suggestion(str(mode), settings.modes),
+                hint=did_you_mean(str(mode), settings.modes),
             )
         if not isinstance(text, str):
             raise QueryError(f"a query is a string, not {type(text).__name__}")

@@ -44,9 +44,7 @@ class LexicalIndex:
         numbers = [[vocabulary.setdefault(t, len(vocabulary)) for t in chunk] for chunk in terms]
         if not vocabulary:
             return cls(None)
-        index = import_extra("bm25s").BM25(
-            k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy"
-        )
+        index = import_extra("bm25s").BM25(k1=k1, b=b, method="lucene", backend="numpy")
         index.index((numbers, vocabulary), create_empty_token=False, show_progress=False)
         return cls(index)
 
@@ -76,14 +74,14 @@ class LexicalIndex:
         """Write the index into a new folder; an index without terms is an empty one."""
         folder.mkdir()
         if self._index is not None:
-            self._index.save(folder, show_progress=False)
+            self._index.save(folder)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Return the index that `save` wrote, its arrays memory-mapped."""
         if not any(folder.iterdir()):
             return cls(None)
-        return cls(import_extra("bm25s").BM25.load(folder, mmap=True, show_progress=False))
+        return cls(import_extra("bm25s").BM25.load(folder, mmap=True))
 
 
 class _LexicalRanking:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, Final
 
-from pytest_heta.errors import QueryError
+from pytest_heta.errors import QueryError, did_you_mean
 
 __all__ = [
     "FULL_TEXT",
@@ -21,7 +20,6 @@ __all__ = [
     "legs_of",
     "parse_count",
     "parse_options",
-    "suggestion",
 ]
 
 FULL_TEXT: Final = "full_text_search"
@@ -59,13 +57,6 @@ def legs_of(mode: str) -> tuple[str, ...]:
     return (FULL_TEXT, VECTOR) if mode == HYBRID else (mode,)
 
 
-def suggestion(name: str, known: Sequence[str]) -> str:
-    """Return a hint that names the closest known name, and all of them."""
-    close = get_close_matches(name, known, n=1, cutoff=0.5)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"{meant}known: {', '.join(known)}"
-
-
 def parse_options(options: Mapping[str, Any], *, mode: str, has_reranker: bool) -> QueryOptions:
     """Return the options of a query, checked; an option that is None is not given.
 
@@ -81,7 +72,7 @@ def parse_options(options: Mapping[str, Any], *, mode: str, has_reranker: bool) 
     for name in options:
         if name not in _PARSERS:
             raise QueryError(
-                f"there is no query option {name!r}", hint=suggestion(str(name), tuple(_PARSERS))
+                f"there is no query option {name!r}", hint=did_you_mean(str(name), _PARSERS)
             )
     given: dict[str, Any] = {"rerank": has_reranker}
     for name, value in options.items():
@@ -127,9 +118,9 @@ def _thresholds(value: Any, mode: str) -> dict[str, float]:
     if isinstance(value, Mapping):
         for leg in value:
             if leg not in _THRESHOLD_RANGES:
-                known = tuple(_THRESHOLD_RANGES)
                 raise QueryError(
-                    f"option score_threshold has no index {leg!r}", hint=suggestion(str(leg), known)
+                    f"option score_threshold has no index {leg!r}",
+                    hint=did_you_mean(str(leg), _THRESHOLD_RANGES),
                 )
         given = {leg: number for leg, number in value.items() if number is not None}
     else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from pytest_heta.errors import ConfigurationError, QueryError, RecipeInvalidError
+from pytest_heta.errors import ConfigurationError, QueryError, RecipeInvalidError, did_you_mean
 from pytest_heta.protocols import EmbeddingProtocol, ObjectStore, RerankerProtocol
 from pytest_heta.recipes._analysis import Analyzer
 from pytest_heta.recipes._embedding import WordLlamaEmbedding
@@ -25,7 +25,6 @@ from pytest_heta.recipes._options import (
     QueryOptions,
     legs_of,
     parse_options,
-    suggestion,
 )
 from pytest_heta.recipes._parsing import PARSER_VERSION, DecodingErrors
 from pytest_heta.recipes._splitting import SPLITTER_VERSION, Splitter
@@ -260,7 +259,7 @@ def _model(embedding: Any) -> EmbeddingProtocol:
         if embedding not in _EMBEDDINGS:
             raise ConfigurationError(
                 f"embedding = {embedding!r} is not known",
-                hint=suggestion(embedding, tuple(_EMBEDDINGS)),
+                hint=did_you_mean(embedding, _EMBEDDINGS),
             )
         return _EMBEDDINGS[embedding]()
     if isinstance(embedding, type) or not isinstance(embedding, EmbeddingProtocol):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from pytest_heta.errors import ModelInvalidError
 from pytest_heta.evaluators.evidence import holds_evidence
 from pytest_heta.evaluators.provenance import result_document_ids
 from pytest_heta.models import (
@@ -105,7 +106,7 @@ def _grade(evidence: BenchmarkEvidence) -> float:
     """Return the grade; one that is no number is an error elsewhere, and 0 here."""
     try:
         return evidence.grade
-    except (TypeError, ValueError):
+    except ModelInvalidError:
         return 0.0
 
 

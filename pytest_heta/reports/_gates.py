@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import operator
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from pytest_heta.comparison import number_text, relation_of, value_text
 from pytest_heta.models import GateResult
 from pytest_heta.reports._inert import plain_text
 
 __all__ = ["gate_line"]
 
-_COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
-    ">=": operator.ge,
-    ">": operator.gt,
-    "<=": operator.le,
-    "<": operator.lt,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
-_OPPOSITE: Final = {">=": "<", ">": "<=", "<=": ">", "<": ">=", "==": "!="}
 _COMPARISON: Final = re.compile(r"\S+ (?:>=|<=|==|!=|>|<) [-+.\w]+(?:, |$)")
-_TOLERANCE: Final = 1e-9
-_LEAST_DIGITS: Final = 4
-_MOST_DIGITS: Final = 17
 
 
 def gate_line(gate: GateResult) -> str:
@@ -61,29 +47,11 @@ def _comparison(gate: GateResult) -> str | None:
     None if they are not what decided: a gate also fails, whatever its value,
     when only a part of its samples ran.
     """
-    value = gate.value
-    if value is None or gate.status not in {"passed", "failed"}:
+    if gate.value is None or gate.status not in {"passed", "failed"}:
         return None
-    holds = gate.operator if gate.status == "passed" else _OPPOSITE[gate.operator]
-    for text in _value_texts(value):
-        if _reads_true(float(text), holds, gate.threshold):
-            return f"{text} {holds} {_threshold_text(gate)}"
-    return None
-
-
-def _reads_true(value: float, sign: str, threshold: float) -> bool:
-    if _COMPARE[sign](value, threshold):
-        return True
-    # Values this close to a threshold count as equal to it.
-    return "=" in sign and sign != "!=" and abs(value - threshold) <= _TOLERANCE
-
-
-def _value_texts(value: float) -> list[str]:
-    """Return the ways to write ``value``, the shortest first."""
-    if not math.isfinite(value) or value.is_integer():
-        return [f"{value:.0f}"]
-    digits = range(_LEAST_DIGITS, _MOST_DIGITS + 1)
-    return [*(f"{value:.{number}f}" for number in digits), repr(value)]
+    relation = relation_of(gate.operator, held=gate.status == "passed")
+    text = value_text(gate.value, relation, gate.threshold)
+    return None if text is None else f"{text} {relation} {_threshold_text(gate)}"
 
 
 def _threshold_text(gate: GateResult) -> str:
@@ -92,5 +60,4 @@ def _threshold_text(gate: GateResult) -> str:
     with suppress(ValueError):
         if float(written) == gate.threshold:
             return written
-    short = f"{gate.threshold:g}"
-    return short if float(short) == gate.threshold else repr(gate.threshold)
+    return number_text(gate.threshold)

@@ -123,7 +123,7 @@ class TestMisspelt:
     def test_what_is_like_nothing_gets_the_list(self, make_plan):
         line = refusal("*.zzz <= 0", make_plan())
         assert "did you mean" not in line
-        assert "Known: ndcg@10, cost, toxicity, ndcg@k, " in line
+        assert "known: ndcg@10, cost, toxicity, ndcg@k, " in line
 
     def test_a_measure_that_is_not_planned_is_an_error(self, make_plan):
         assert "no metric 'recall@5' is planned" in refusal("fts.recall@5 > 0", make_plan())

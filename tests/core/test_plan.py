@@ -14,7 +14,6 @@ from pytest_heta.core.plan import (
     PlanSettings,
     Sample,
     Suite,
-    did_you_mean,
     load_benchmark,
     metric_spec,
     plan_benchmark,
@@ -311,14 +310,6 @@ class TestText:
     def test_a_recipe_name_that_cannot_stand_in_an_id_is_refused(self, fakes, tmp_path):
         with pytest.raises(ConfigurationError, match="recipe name 'a b' is not allowed"):
             fakes.plan(tmp_path, "q1", recipe=fakes.Recipe(name="a b"))
-
-
-def test_hints_name_the_closest_or_all():
-    assert did_you_mean("hybird", ["hybrid", "exact"]) == (
-        "did you mean 'hybrid'? Known: hybrid, exact"
-    )
-    assert did_you_mean("zzz", ["hybrid", "exact"]) == "known: hybrid, exact"
-    assert did_you_mean("zzz", []) == "known: none"
 
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=8, unique=True), st.data())

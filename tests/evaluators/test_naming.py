@@ -68,7 +68,7 @@ def test_every_listed_name_is_documented():
 def test_a_wrong_name_gets_a_suggestion(text, meant):
     with pytest.raises(MeasureUnknownError) as raised:
         as_evaluator(text)
-    assert raised.value.hint.startswith(f"did you mean {meant!r}? known: ")
+    assert raised.value.hint.startswith(f"did you mean {meant!r}? Known: ")
     assert raised.value.hint.endswith(", ".join(evaluator_names()))
 
 

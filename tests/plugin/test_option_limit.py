@@ -75,5 +75,5 @@ def test_limit_and_sample_together_are_refused(world):
 
 @pytest.mark.parametrize(("ini", "option"), [("limit", "sample"), ("sample", "limit")])
 def test_the_command_line_wins_over_the_other_of_the_two_in_the_ini_file(world, ini, option):
-    world.ini(f"heta_{ini} = 2")
-    world.run(f"--heta-{option}=1").assert_outcomes(passed=2)
+    world.ini(f"heta_{ini} = 1")
+    world.run(f"--heta-{option}=2").assert_outcomes(passed=4)

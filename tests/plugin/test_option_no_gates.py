@@ -16,8 +16,9 @@ def test_no_gate_of_any_origin_is_decided(world):
 
 def test_the_measures_of_gates_are_still_computed(world):
     world.suite("gates=['overlap.mrr@5 >= 0.9']")
-    world.run("--heta-no-gates").assert_outcomes(passed=6)
+    world.run("--heta-no-gates", "--heta-gate=overlap.mrr@4 >= 0.9").assert_outcomes(passed=6)
     assert world.report()["score_summary"]["overlap.mrr@5"] == 1
+    assert world.report()["score_summary"]["overlap.mrr@4"] == 1
 
 
 def test_a_gate_that_cannot_be_parsed_is_refused_all_the_same(world):

@@ -223,11 +223,12 @@ def test_errors_pass_as_expected_failures_when_only_gates_fail(world, failing_qu
 
 
 def test_errors_that_no_gate_covers_fail_the_run(world, failing_query):
-    result = world.run("--heta-fail-on=gate")
+    result = world.run("--heta-fail-on=gate", "-v")
     result.assert_outcomes(passed=5, xfailed=1, failed=1)
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
+            "bench_toys.py::toys::errors?overlap? FAILED *?100%?",
             "*toys: overlap: 1 of 3 samples failed, and no decided gate covers that*",
             "FAILED bench_toys.py::toys::errors?overlap? - *",
         ]
@@ -434,3 +435,57 @@ def test_a_knowledge_base_that_cannot_be_closed_does_not_spoil_the_results(world
     warning = "run unit corpus could not be closed: OSError: still busy"
     assert world.report()["metadata"]["warnings"] == [warning]
     result.stdout.fnmatch_lines([f"warning: {warning}"])
+
+
+# --- a suite that is declared wrongly -------------------------------------------------
+
+WRONG_SUITES = [
+    ("modes=['overlapp']", '["recall@1"]', "has no mode 'overlapp'; did you mean 'overlap'?"),
+    ("", '["recal@1"]', "did you mean 'recall@1'"),
+    ("", '["recall@1", "recall@1"]', "evaluator 'recall@1' stands twice"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "evaluators", "problem"), WRONG_SUITES)
+def test_a_suite_that_is_declared_wrongly_is_a_usage_error(
+    world, count_builds, arguments, evaluators, problem
+):
+    world.suite(arguments, evaluators=evaluators)
+    assert problem in world.usage_error()
+    assert count_builds() == 0
+
+
+def test_all_wrong_suites_are_named(world):
+    world.suite(
+        "modes=['overlapp']", extra="more = suite(toys.benchmark, name='more', modes=['x'])"
+    )
+    result = world.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    errors = [line for line in result.errlines if line.startswith("ERROR: ")]
+    assert ["'overlapp'" in errors[0], "'x'" in errors[1], len(errors)] == [True, True, 2]
+
+
+def test_a_suite_that_is_declared_wrongly_is_a_usage_error_with_workers_too(world, count_builds):
+    world.suite("modes=['overlapp']")
+    assert "did you mean 'overlap'?" in world.usage_error("-n2")
+    assert count_builds() == 0
+
+
+def test_wrong_data_is_a_collection_error_and_other_benchmarks_can_go_on(world):
+    world.dataset(name="more", cases=[{"case_id": "x"}])
+    world.suite(extra="more = suite(JsonlBenchmark(Path(__file__).parent / 'more', name='more'))")
+    result = world.run()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*more/cases.jsonl:1: *query*"])
+    goes_on = world.run("--continue-on-collection-errors", "--heta-gate=toys:*.recall@1 >= 0")
+    goes_on.assert_outcomes(passed=6 + 2, errors=1)
+    assert goes_on.ret == 1
+
+
+def test_a_gate_on_a_benchmark_that_cannot_be_collected_does_not_hide_why(world):
+    world.dataset(cases=[{"case_id": "x"}])
+    world.dataset(name="more")
+    world.suite(extra="more = suite(JsonlBenchmark(Path(__file__).parent / 'more', name='more'))")
+    result = world.run("--heta-gate=toys:overlap.recall@1 >= 0")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*toys/cases.jsonl:1: *query*"])

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -201,7 +202,7 @@ def test_build_that_kills_its_workers_errors_its_own_unit(world, builds):
         recipe = Recipe()
         """
     )
-    result = world.run("-n2", "--heta-mode=overlap")
+    result = world.run("-n2", "--heta-mode=overlap", "--junitxml=junit.xml")
     result.assert_outcomes(passed=3, failed=6)
     # It may have died of something else the first time; not the second.
     assert builds() == {"a": 2, "b": 1}
@@ -210,6 +211,7 @@ def test_build_that_kills_its_workers_errors_its_own_unit(world, builds):
     assert report["metadata"]["complete"] is True
     assert "while it built the run unit" in report["case_results"][5]["error"]["message"]
     result.stdout.fnmatch_lines(["*worker 'gw*' crashed*built the run unit's knowledge base*"])
+    assert len(list(ET.parse(world.path / "junit.xml").iter("testcase"))) == 9
 
 
 def test_crash_is_no_expected_failure(world):

@@ -65,7 +65,7 @@ def test_a_threshold_may_be_given_for_each_index():
 @pytest.mark.parametrize(
     ("options", "mode", "message"),
     [
-        ({"rrfk": 1}, HYBRID, "no query option 'rrfk'; did you mean 'rrf_k'? known: rrf_k, score"),
+        ({"rrfk": 1}, HYBRID, "no query option 'rrfk'; did you mean 'rrf_k'? Known: rrf_k, score"),
         ({"zzz": 1}, HYBRID, "no query option 'zzz'; known: rrf_k, score_threshold, rerank, rer"),
         ({7: 1}, HYBRID, "no query option 7; known: rrf_k"),
         ({"rrf_k": -1}, HYBRID, "rrf_k = -1 is not allowed; it is a number of 0 or more"),

@@ -33,7 +33,7 @@ COMPARE = {
         (0.0, ">", "0", "failed", "FAILED handbook: fts.ndcg@10 = 0 <= 0 (n=62)"),
         (0.0, "<=", "0", "passed", "PASSED handbook: fts.ndcg@10 = 0 <= 0 (n=62)"),
         (1e-7, "==", "0", "failed", "FAILED handbook: fts.ndcg@10 = 0.0000001 != 0 (n=62)"),
-        (1e-20, ">", "0", "passed", "PASSED handbook: fts.ndcg@10 = 1e-20 > 0 (n=62)"),
+        (2e-9, ">", "0", "passed", "PASSED handbook: fts.ndcg@10 = 0.000000002 > 0 (n=62)"),
         (0.1234, ">=", "0.1234000001", "passed", "= 0.1234 >= 0.1234000001 (n=62)"),
         (0.1234, "==", "0.1234000001", "passed", "= 0.1234 == 0.1234000001 (n=62)"),
     ],
