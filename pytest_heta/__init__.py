@@ -1,68 +1,104 @@
 """pytest-heta: benchmarks of retrieval and RAG systems as pytest test suites.
 
-The public names below are resolved when they are first used, so that
+The public names below are imported when they are first used, so that
 importing the package costs nothing.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_HOMES = {
-    "pytest_heta.api": ("load_recipe", "run", "suite"),
-    "pytest_heta.benchmarks": ("BeirBenchmark", "JsonlBenchmark"),
-    "pytest_heta.errors": ("HetaError",),
-    "pytest_heta.evaluators": (
-        "AnswerContains",
-        "AnswerExactMatch",
-        "BeirRetrievalMetric",
-        "EvidenceRecallAtK",
-        "MeasureEvaluator",
-    ),
-    "pytest_heta.models": (
-        "BenchmarkCase",
-        "BenchmarkDocument",
-        "BenchmarkEvidence",
-        "BenchmarkExpected",
-        "BenchmarkManifest",
-        "BenchmarkResource",
-        "BenchmarkRunUnit",
-        "BenchmarkWorkspace",
-        "EvaluationCaseResult",
-        "EvaluationError",
-        "EvaluationReport",
-        "EvaluationScore",
-        "PreparedBenchmark",
-        "QueryCitation",
-        "QueryResponse",
-        "QueryResult",
-    ),
-    "pytest_heta.protocols": (
-        "BenchmarkEvaluatorProtocol",
-        "BenchmarkProtocol",
-        "EmbeddingProtocol",
-        "KnowledgeBaseProtocol",
-        "KnowledgeRecipeProtocol",
-        "ObjectStore",
-        "RerankerProtocol",
-    ),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+if TYPE_CHECKING:
+    from pytest_heta.api import load_recipe, run, suite
+    from pytest_heta.benchmarks import BeirBenchmark, JsonlBenchmark
+    from pytest_heta.errors import HetaError
+    from pytest_heta.evaluators import (
+        AnswerContains,
+        AnswerExactMatch,
+        BeirRetrievalMetric,
+        EvidenceRecallAtK,
+        MeasureEvaluator,
+    )
+    from pytest_heta.models import (
+        BenchmarkCase,
+        BenchmarkDocument,
+        BenchmarkEvidence,
+        BenchmarkExpected,
+        BenchmarkManifest,
+        BenchmarkResource,
+        BenchmarkRunUnit,
+        BenchmarkWorkspace,
+        EvaluationCaseResult,
+        EvaluationError,
+        EvaluationReport,
+        EvaluationScore,
+        PreparedBenchmark,
+        QueryCitation,
+        QueryResponse,
+        QueryResult,
+    )
+    from pytest_heta.protocols import (
+        BenchmarkEvaluatorProtocol,
+        BenchmarkProtocol,
+        EmbeddingProtocol,
+        KnowledgeBaseProtocol,
+        KnowledgeRecipeProtocol,
+        ObjectStore,
+        RerankerProtocol,
+    )
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605 - the table above is the list
+__all__ = [
+    "AnswerContains",
+    "AnswerExactMatch",
+    "BeirBenchmark",
+    "BeirRetrievalMetric",
+    "BenchmarkCase",
+    "BenchmarkDocument",
+    "BenchmarkEvaluatorProtocol",
+    "BenchmarkEvidence",
+    "BenchmarkExpected",
+    "BenchmarkManifest",
+    "BenchmarkProtocol",
+    "BenchmarkResource",
+    "BenchmarkRunUnit",
+    "BenchmarkWorkspace",
+    "EmbeddingProtocol",
+    "EvaluationCaseResult",
+    "EvaluationError",
+    "EvaluationReport",
+    "EvaluationScore",
+    "EvidenceRecallAtK",
+    "HetaError",
+    "JsonlBenchmark",
+    "KnowledgeBaseProtocol",
+    "KnowledgeRecipeProtocol",
+    "MeasureEvaluator",
+    "ObjectStore",
+    "PreparedBenchmark",
+    "QueryCitation",
+    "QueryResponse",
+    "QueryResult",
+    "RerankerProtocol",
+    "load_recipe",
+    "run",
+    "suite",
+]
+
+# Each imports those before it, so a name costs no more than its own module does.
+_HOMES = ("errors", "models", "protocols", "evaluators", "benchmarks", "api")
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name from its home when it is first asked for."""
-    home = _HOME_OF.get(name)
-    if home is None:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(home), name)
+    homes = (import_module(f"{__name__}.{home}") for home in _HOMES)
+    value = next(getattr(home, name) for home in homes if name in home.__all__)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    """List the public names, resolved or not."""
-    return sorted({*globals(), *_HOME_OF})
+    """List the public names, imported or not."""
+    return sorted({*globals(), *__all__})

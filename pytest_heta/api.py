@@ -342,7 +342,13 @@ def _made(obj: object, spec: str) -> object:
 
 
 def _checked(recipe: object, spec: str) -> object:
-    create, name = getattr(recipe, "create", None), getattr(recipe, "name", None)
+    try:
+        create, name = getattr(recipe, "create", None), getattr(recipe, "name", None)
+        recipe_modes(recipe)
+    except Exception as error:
+        raise RecipeInvalidError(
+            f"recipe {spec!r} cannot be read: {exception_text(error)}"
+        ) from error
     if not callable(create) or not isinstance(name, str):
         missing = "`create` method" if not callable(create) else "`name`"
         raise RecipeInvalidError(

@@ -13,9 +13,11 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import unquote
+from uuid import UUID
 
 from pydantic import (
     BaseModel,
@@ -83,7 +85,8 @@ def normalise_id(value: object) -> str:
 
     Datasets write the same id as ``7`` on one side and as ``"7"`` on the
     other. Integers become their decimal digits, and so do floats without a
-    fraction (``7.0`` is ``"7"``); strings are kept as they are.
+    fraction (``7.0`` is ``"7"``), also those of numpy; a `UUID` becomes its
+    text, and strings are kept as they are.
 
     Raises:
         ValueError: for an empty string, a boolean or any other type.
@@ -92,14 +95,17 @@ def normalise_id(value: object) -> str:
         if not value:
             raise ValueError("an id must not be empty")
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, UUID):
+        return str(value)
+    # Numpy's numbers, which vector indexes answer with, are no int or float.
+    if isinstance(value, bool) or not isinstance(value, Real):
         kind = type(value).__name__
         raise ValueError(f"an id must be a string or an integer, not {kind}")  # noqa: TRY004 - pydantic's
-    if isinstance(value, float):
-        if not value.is_integer():
-            raise ValueError("an id must be a string or an integer, not a fraction")
-        value = int(value)
-    return str(value)
+    if isinstance(value, Integral):
+        return str(int(value))
+    if not float(value).is_integer():
+        raise ValueError("an id must be a string or an integer, not a fraction")
+    return str(int(float(value)))
 
 
 Identifier = Annotated[str, BeforeValidator(normalise_id)]
@@ -234,7 +240,7 @@ class BenchmarkDocument(HetaModel):
         data: The content itself.
         path: File with the content.
         source_uri: Address of the content, opened by fsspec.
-        metadata: Anything else; it reaches the recipe with the document.
+        metadata: Anything else; a recipe reads it with ``objects.metadata(key)``.
     """
 
     document_id: Identifier
@@ -345,7 +351,7 @@ class BenchmarkRunUnit(HetaModel):
         document_ids: Documents of the knowledge base. Empty means all of
             them, which only a benchmark with a single unit may say.
         case_ids: Cases to ask. Empty means all of them, as above.
-        metadata: Anything else, such as the name that ``unit_id`` was made of.
+        metadata: Anything else; the fixture ``heta_unit`` passes it on.
     """
 
     unit_id: Identifier

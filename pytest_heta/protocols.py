@@ -74,12 +74,20 @@ class BenchmarkProtocol(Protocol):
 class BenchmarkEvaluatorProtocol(Protocol):
     """Scores one response. One evaluator gives one score.
 
-    Three more attributes are optional: ``direction`` (``"higher"`` or
-    ``"lower"`` is better; higher if absent), ``worst`` (what a lost score
-    counts as; 0.0 if absent and higher is better, else none) and
-    ``applies(case) -> bool`` (True if absent). ``applies`` is asked before the
-    query. An evaluator with ``requires_judgment = True`` counts a case it
-    does not apply to as unjudged rather than skipped.
+    More attributes are optional:
+
+    * ``direction``: whether ``"higher"`` (if absent) or ``"lower"`` is better.
+    * ``worst``: what a lost score counts as; if absent, 0.0 where higher is
+      better and nothing where lower is. Without one, the metric has no mean
+      once a score is lost, and cannot be gated.
+    * ``applies(case) -> bool``: whether the case can be scored at all; True
+      if absent. It is asked before the query.
+    * ``requires_judgment``: if true, a case that it does not apply to counts
+      as unjudged rather than skipped.
+    * ``k``: how many results it looks at. The default depth of a query is the
+      largest k; deeper than what was asked, the score is skipped.
+    * ``bounded``: if true, values lie in 0..1, and a gate with a threshold
+      outside is refused.
     """
 
     @property
@@ -94,7 +102,12 @@ class BenchmarkEvaluatorProtocol(Protocol):
 
 @runtime_checkable
 class ObjectStore(Protocol):
-    """The documents that a recipe may read, by raw key."""
+    """The documents that a recipe may read, by raw key.
+
+    The store of a run also has ``metadata(key)``: ``document_id``, ``name``,
+    ``media_type`` and the document's own metadata. A store of one's own may
+    do without.
+    """
 
     def get(self, key: str) -> bytes:
         """Return the content; raises `KeyError` for a key that is not there."""

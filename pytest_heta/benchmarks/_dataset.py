@@ -14,6 +14,7 @@ from pytest_heta.benchmarks._places import located, missing_file
 from pytest_heta.benchmarks._reading import read_records
 from pytest_heta.benchmarks._record import IdLines, Record
 from pytest_heta.evaluators import grades
+from pytest_heta.evaluators.provenance import DOCUMENT_FIELDS, field_of
 from pytest_heta.models import BenchmarkCase, PreparedBenchmark
 
 __all__ = [
@@ -30,10 +31,6 @@ __all__ = [
 EXPECTED: Final = "cases.jsonl and documents.jsonl, or cases that hold their documents"
 
 _FILE_SUFFIXES: Final = frozenset({".json", ".jsonl", ".ndjson"})
-_DOCUMENT_PLACES: Final = frozenset(
-    {"document_id", "document_ids", "source_key", "source_keys", "object_key", "object_keys"}
-    | {"source_key_prefix", "source_key_prefixes"}
-)
 
 
 class DatasetFiles(NamedTuple):
@@ -182,6 +179,6 @@ def survey_cases(path: Path) -> Survey:
 
 def _is_finer(case: BenchmarkCase) -> bool:
     return any(
-        evidence.text or not _DOCUMENT_PLACES.issuperset(evidence.locator)
+        evidence.text or not DOCUMENT_FIELDS.issuperset(map(field_of, evidence.locator))
         for evidence in case.expected.evidence
     )

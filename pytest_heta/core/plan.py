@@ -2,6 +2,8 @@
 
 A plan is made of one benchmark and one recipe, before anything is built. It
 is a plain value: xdist workers write it down and the controller reads it.
+`pytest_heta.core._loading` reads the benchmark that is planned; what others
+need of it is here as well.
 """
 
 from __future__ import annotations
@@ -10,28 +12,22 @@ import dataclasses
 import json
 import math
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, TypeGuard
+from itertools import product
+from typing import Any, Final, NamedTuple, TypeGuard
 
-from pytest_heta.core._loop import enter_loop
-from pytest_heta.errors import (
-    ConfigurationError,
-    DuplicateIdError,
-    ModeUnknownError,
-    PlanInvalidError,
-    did_you_mean,
+from pytest_heta.core._loading import (
+    FailOn,
+    LoadedBenchmark,
+    Suite,
+    check_name,
+    load_benchmark,
 )
+from pytest_heta.errors import ConfigurationError, ModeUnknownError, did_you_mean
 from pytest_heta.evaluators import as_evaluator
-from pytest_heta.models import (
-    BenchmarkCase,
-    BenchmarkManifest,
-    BenchmarkRunUnit,
-    BenchmarkWorkspace,
-    PreparedBenchmark,
-)
-from pytest_heta.protocols import BenchmarkEvaluatorProtocol, BenchmarkProtocol
+from pytest_heta.models import BenchmarkCase, BenchmarkManifest, BenchmarkRunUnit, Direction
+from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
 __all__ = [
     "DEFAULT_MODE",
@@ -44,20 +40,17 @@ __all__ = [
     "Sample",
     "Suite",
     "UnitPlan",
+    "check_name",
     "load_benchmark",
     "metric_spec",
     "plan_benchmark",
     "recipe_modes",
 ]
 
-FailOn = Literal["error", "miss", "gate"]
-
 DEFAULT_MODE: Final = "default"
 """Mode of a recipe that does not say its modes before the build: the knowledge base's only one."""
 
 DEFAULT_TOP_K: Final = 10
-
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Sample(NamedTuple):
@@ -69,31 +62,6 @@ class Sample(NamedTuple):
     mode: str
     case: str
     repeat: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """A benchmark with what its suite file says about running it.
-
-    Attributes:
-        benchmark: The adapter.
-        name: Name to use in place of the manifest's.
-        modes: Query modes to ask; empty means all that the recipe has.
-        top_k: Depth to ask for; None means the deepest k needed, at least 10.
-        gates: Gates as text.
-        fail_on: What fails a test item; None leaves it to the options.
-        evaluators: Evaluators or measure strings; None means the adapter's.
-        options: Query options.
-    """
-
-    benchmark: BenchmarkProtocol
-    name: str | None = None
-    modes: tuple[str, ...] = ()
-    top_k: int | None = None
-    gates: tuple[str, ...] = ()
-    fail_on: FailOn | None = None
-    evaluators: tuple[BenchmarkEvaluatorProtocol | str, ...] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +100,7 @@ class MetricSpec:
     """
 
     name: str
-    direction: Literal["higher", "lower"] = "higher"
+    direction: Direction = "higher"
     worst: float | None = 0.0
     k: int | None = None
     bounded: bool = False
@@ -211,17 +179,10 @@ class BenchmarkPlan:
     def samples(self) -> Iterator[Sample]:
         """Yield every sample in the report's order: unit, mode, case, repeat."""
         for unit in self.units:
-            for mode in self.modes:
-                for case_id in unit.case_ids:
-                    for repeat in range(self.repeat):
-                        yield Sample(
-                            self.benchmark.name,
-                            self.recipe_name,
-                            unit.unit_id,
-                            mode,
-                            case_id,
-                            repeat,
-                        )
+            for mode, case_id, repeat in product(self.modes, unit.case_ids, range(self.repeat)):
+                yield Sample(
+                    self.benchmark.name, self.recipe_name, unit.unit_id, mode, case_id, repeat
+                )
 
     @property
     def samples_per_mode(self) -> int:
@@ -260,156 +221,6 @@ class BenchmarkPlan:
         return cls(**data)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedBenchmark:
-    """A benchmark that was prepared and read, but for its documents.
-
-    Attributes:
-        suite: What the suite file says.
-        manifest: Manifest, its name replaced by the suite's.
-        prepared: What the adapter's ``prepare`` returned.
-        cases: All cases in the dataset's order, by id.
-        units: All run units, their case ids filled in.
-        evaluators: The evaluators, in order.
-        warnings: What is odd about the benchmark.
-    """
-
-    suite: Suite
-    manifest: BenchmarkManifest
-    prepared: PreparedBenchmark
-    cases: Mapping[str, BenchmarkCase]
-    units: tuple[BenchmarkRunUnit, ...]
-    evaluators: tuple[BenchmarkEvaluatorProtocol, ...]
-    warnings: tuple[str, ...] = ()
-
-
-def check_name(kind: str, name: str) -> str:
-    """Return ``name`` if it may stand in node ids.
-
-    Raises:
-        ConfigurationError: if it holds other characters than A-Z a-z 0-9 _ -.
-    """
-    if not _NAME.fullmatch(name):
-        raise ConfigurationError(
-            f"{kind} name {name!r} is not allowed", hint="use A-Z, a-z, 0-9, _ and -"
-        )
-    return name
-
-
-# --- loading -----------------------------------------------------------------
-
-
-async def load_benchmark(suite: Suite, workspace: BenchmarkWorkspace) -> LoadedBenchmark:
-    """Prepare a benchmark and read its cases and run units.
-
-    Raises:
-        BenchmarkError: if the adapter's data is wrong, or cases and units do
-            not fit together.
-        ConfigurationError: if an evaluator of the suite is wrong.
-    """
-    await enter_loop()  # adapters may wait for anything
-    benchmark = suite.benchmark
-    manifest = BenchmarkManifest.model_validate(benchmark.manifest)
-    if suite.name is not None:
-        manifest = manifest.model_copy(update={"name": check_name("benchmark", suite.name)})
-    prepared = await benchmark.prepare(workspace)
-    cases: dict[str, BenchmarkCase] = {}
-    async for raw_case in benchmark.cases(prepared):
-        case = BenchmarkCase.model_validate(raw_case)
-        if case.case_id in cases:
-            raise DuplicateIdError(
-                f"case id {case.case_id!r} stands twice",
-                where=f"benchmark {manifest.name}",
-                hint="case ids are unique within a benchmark",
-            )
-        cases[case.case_id] = case
-    declared = [
-        BenchmarkRunUnit.model_validate(unit) async for unit in benchmark.run_units(prepared)
-    ]
-    warnings: list[str] = []
-    units = _fill_units(declared, cases, manifest, benchmark, warnings)
-    given = suite.evaluators if suite.evaluators is not None else benchmark.evaluators()
-    evaluators = tuple(as_evaluator(evaluator) for evaluator in given)
-    _check_evaluator_names(evaluators, manifest.name)
-    return LoadedBenchmark(
-        suite=suite,
-        manifest=manifest,
-        prepared=prepared,
-        cases=cases,
-        units=units,
-        evaluators=evaluators,
-        warnings=tuple(warnings),
-    )
-
-
-def _check_evaluator_names(
-    evaluators: Sequence[BenchmarkEvaluatorProtocol], benchmark: str
-) -> None:
-    seen: set[str] = set()
-    for evaluator in evaluators:
-        if evaluator.name in seen:
-            raise ConfigurationError(
-                f"evaluator {evaluator.name!r} stands twice",
-                where=f"benchmark {benchmark}",
-                hint="one evaluator gives one score; give the second another name",
-            )
-        seen.add(evaluator.name)
-
-
-def _fill_units(
-    declared: Sequence[BenchmarkRunUnit],
-    cases: Mapping[str, BenchmarkCase],
-    manifest: BenchmarkManifest,
-    benchmark: BenchmarkProtocol,
-    warnings: list[str],
-) -> tuple[BenchmarkRunUnit, ...]:
-    """Return the units with "all" spelt out for cases, checked against the cases."""
-    where = f"benchmark {manifest.name}"
-    if not declared:
-        raise PlanInvalidError("no run units", where=where, hint="yield at least one")
-    # Its adapters give empty tuples the meaning "all" also beside other units.
-    lenient = type(benchmark).__module__.split(".")[0] == "heta_framework"
-    units: list[BenchmarkRunUnit] = []
-    seen: set[str] = set()
-    for unit in declared:
-        if unit.unit_id in seen:
-            raise DuplicateIdError(f"run unit {unit.unit_id!r} stands twice", where=where)
-        seen.add(unit.unit_id)
-        empty = [name for name in ("case_ids", "document_ids") if not getattr(unit, name)]
-        if empty and len(declared) > 1:
-            message = (
-                f"run unit {unit.unit_id!r} has empty {' and '.join(empty)}, which means all"
-                f" only in a benchmark with a single unit"
-            )
-            if not lenient:
-                raise PlanInvalidError(message, where=where, hint="name them")
-            warnings.append(message)
-        _check_unit_cases(unit, cases, where)
-        units.append(unit if unit.case_ids else unit.model_copy(update={"case_ids": tuple(cases)}))
-    covered = {case_id for unit in units for case_id in unit.case_ids}
-    missing = [case_id for case_id in cases if case_id not in covered]
-    if missing:
-        raise PlanInvalidError(
-            f"{len(missing)} of {len(cases)} cases are in no run unit, the first is {missing[0]!r}",
-            where=where,
-            hint="add them to a run unit",
-        )
-    return tuple(units)
-
-
-def _check_unit_cases(
-    unit: BenchmarkRunUnit, cases: Mapping[str, BenchmarkCase], where: str
-) -> None:
-    for case_id in unit.case_ids:
-        if case_id not in cases:
-            raise PlanInvalidError(
-                f"run unit {unit.unit_id!r} names case {case_id!r}, which does not exist",
-                where=where,
-            )
-    if len(set(unit.case_ids)) != len(unit.case_ids):
-        raise DuplicateIdError(f"run unit {unit.unit_id!r} names a case twice", where=where)
-
-
 # --- planning ----------------------------------------------------------------
 
 
@@ -424,9 +235,8 @@ def recipe_modes(recipe: object) -> tuple[str, ...]:
 
 def metric_spec(evaluator: BenchmarkEvaluatorProtocol) -> MetricSpec:
     """Return what aggregates and gates need to know of an evaluator."""
-    direction: Literal["higher", "lower"] = (
-        "lower" if getattr(evaluator, "direction", "higher") == "lower" else "higher"
-    )
+    lower = getattr(evaluator, "direction", "higher") == "lower"
+    direction: Direction = "lower" if lower else "higher"
     worst = getattr(evaluator, "worst", 0.0 if direction == "higher" else None)
     return MetricSpec(
         name=evaluator.name,
@@ -476,12 +286,6 @@ def plan_benchmark(
     evaluators += [as_evaluator(m) for m in dict.fromkeys(gated_measures) if m not in known]
     metrics = tuple(metric_spec(evaluator) for evaluator in evaluators)
     case_ids = _select_cases(tuple(loaded.cases), settings)
-    chosen = set(case_ids)
-    units = tuple(
-        UnitPlan(unit.unit_id, unit.document_ids, kept, unit.metadata)
-        for unit in loaded.units
-        if (kept := tuple(case_id for case_id in unit.case_ids if case_id in chosen))
-    )
     plan = BenchmarkPlan(
         suite_id=suite_id,
         label=f"{name}@{recipe_name}" if several_recipes else name,
@@ -491,7 +295,7 @@ def plan_benchmark(
         modes=_select_modes(suite, recipe, settings),
         top_k=_select_top_k(suite, settings, metrics, frozenset(gated_measures)),
         options={**suite.options, **settings.options},
-        units=units,
+        units=_select_units(loaded.units, frozenset(case_ids)),
         cases={case_id: _case_plan(loaded.cases[case_id], evaluators) for case_id in case_ids},
         metrics=metrics,
         gates=suite.gates,
@@ -515,6 +319,16 @@ def _select_cases(case_ids: tuple[str, ...], settings: PlanSettings) -> tuple[st
         chosen = set(random.Random(f"heta {settings.seed}").sample(case_ids, settings.sample))  # noqa: S311
         case_ids = tuple(case_id for case_id in case_ids if case_id in chosen)
     return case_ids if settings.limit is None else case_ids[: settings.limit]
+
+
+def _select_units(
+    units: Sequence[BenchmarkRunUnit], chosen: frozenset[str]
+) -> tuple[UnitPlan, ...]:
+    return tuple(
+        UnitPlan(unit.unit_id, unit.document_ids, kept, unit.metadata)
+        for unit in units
+        if (kept := tuple(case_id for case_id in unit.case_ids if case_id in chosen))
+    )
 
 
 def _select_modes(suite: Suite, recipe: object, settings: PlanSettings) -> tuple[str, ...]:

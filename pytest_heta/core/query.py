@@ -85,7 +85,7 @@ def _known_mode(knowledge_base: Any, mode: str) -> str:
 def as_response(value: Any, mode: str) -> QueryResponse:
     """Return what a knowledge base answered as a validated `QueryResponse`.
 
-    A mapping without ``mode`` gets ``mode``.
+    One that does not say its ``mode`` gets ``mode``.
 
     Raises:
         ResponseInvalidError: if it has not the shape of a response.
@@ -93,23 +93,24 @@ def as_response(value: Any, mode: str) -> QueryResponse:
     if isinstance(value, QueryResponse):
         return value
     if isinstance(value, Mapping):
-        value = {"mode": mode, **value}
-        results, shaped = value.get("results"), "results" in value or "answer" in value
+        fields = dict(value)
     else:
-        results = getattr(value, "results", None)
-        shaped = hasattr(value, "results") or hasattr(value, "answer")
-    if not shaped:
+        names = QueryResponse.model_fields
+        fields = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    if not fields.keys() & {"results", "answer"}:
         kind = "None" if value is None else f"a {type(value).__name__}"
         raise ResponseInvalidError(
             f"the knowledge base returned {kind} with neither results nor answer",
             hint="return a QueryResponse, or a mapping or an object of its shape",
         )
-    if isinstance(results, set | frozenset):
+    if isinstance(fields.get("results"), set | frozenset):
         raise ResponseInvalidError(
             "the results are a set, which has no order", hint="return them best first"
         )
+    if fields.get("mode") is None:
+        fields["mode"] = mode
     try:
-        return QueryResponse.model_validate(value)
+        return QueryResponse.model_validate(fields)
     except HetaError as error:
         raise ResponseInvalidError(error.message, hint=error.hint) from error
 

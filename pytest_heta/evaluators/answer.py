@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pytest_heta.evaluators.wording import contains_phrase, folded, same_answer
-from pytest_heta.models import BenchmarkCase, EvaluationScore, QueryResponse
+from pytest_heta.models import BenchmarkCase, Direction, EvaluationScore, QueryResponse
 
 __all__ = ["AnswerContains", "AnswerExactMatch"]
 
@@ -13,7 +13,7 @@ __all__ = ["AnswerContains", "AnswerExactMatch"]
 class _AnswerEvaluator:
     """What the answer evaluators share: true or false, for cases with answers."""
 
-    direction: ClassVar[Literal["higher", "lower"]] = "higher"
+    direction: ClassVar[Direction] = "higher"
     worst: ClassVar[float] = 0.0
     bounded: ClassVar[bool] = True
     name: ClassVar[str]

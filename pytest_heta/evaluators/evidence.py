@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar
 
 from pytest_heta.errors import ConfigurationError
 from pytest_heta.evaluators.judgments import (
@@ -13,6 +13,7 @@ from pytest_heta.evaluators.judgments import (
     unjudged,
 )
 from pytest_heta.evaluators.provenance import (
+    DOCUMENT_FIELDS,
     document_id_of_key,
     document_id_of_prefix,
     field_of,
@@ -24,14 +25,13 @@ from pytest_heta.evaluators.wording import folded
 from pytest_heta.models import (
     BenchmarkCase,
     BenchmarkEvidence,
+    Direction,
     EvaluationScore,
     QueryResponse,
     QueryResult,
 )
 
 __all__ = ["EvidenceRecallAtK", "holds_evidence"]
-
-_NAMES_A_DOCUMENT: Final = frozenset({"document_id", "source_key", "source_key_prefix"})
 
 
 class EvidenceRecallAtK:
@@ -62,7 +62,7 @@ class EvidenceRecallAtK:
             threshold is not in 0..1.
     """
 
-    direction: ClassVar[Literal["higher", "lower"]] = "higher"
+    direction: ClassVar[Direction] = "higher"
     worst: ClassVar[float] = 0.0
     bounded: ClassVar[bool] = True
     requires_judgment: ClassVar[bool] = True
@@ -130,7 +130,7 @@ class _Wanted:
     def __init__(self, evidence: BenchmarkEvidence) -> None:
         self.fields = _locator_fields(evidence.locator)
         self.text = folded(evidence.text or "")
-        if evidence.reference_id is not None and not _NAMES_A_DOCUMENT & self.fields.keys():
+        if evidence.reference_id is not None and not DOCUMENT_FIELDS & self.fields.keys():
             self.fields["document_id"] = [evidence.reference_id]
 
     def is_in(self, found: _Found) -> bool:
@@ -150,24 +150,28 @@ def _locator_fields(locator: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _agrees(found: _Found, field: str, values: list[str]) -> bool:
     """Whether a field of a locator and the result have a value in common."""
+    if field == "source_key":
+        return any(_has_key(found, value) for value in values)
+    if field == "source_key_prefix":
+        return any(_has_prefix(found, value) for value in values)
     if field == "document_id":
         actual = found.documents
-    elif field == "source_key":
-        return any(
-            value in found.keys or document_id_of_key(value) in found.documents for value in values
-        )
-    elif field == "source_key_prefix":
-        return any(_has_prefix(found, value) for value in values)
-    elif field == "chunk_id":
-        actual = [found.id, *field_values(found.scopes, field)]
     else:
         actual = field_values(found.scopes, field)
+        if field == "chunk_id":
+            actual = [found.id, *actual]
     return any(value in actual for value in values)
 
 
+# A suite may run a benchmark under another name, and names are part of the
+# keys: a raw key, or its beginning, means its document all the same.
+
+
+def _has_key(found: _Found, key: str) -> bool:
+    return key in found.keys or document_id_of_key(key) in found.documents
+
+
 def _has_prefix(found: _Found, prefix: str) -> bool:
-    # A suite may run a benchmark under another name, and names are part of the
-    # keys: the prefix of a document's raw key means that document all the same.
     return (
         any(key.startswith(prefix) for key in found.keys)
         or document_id_of_prefix(prefix) in found.documents

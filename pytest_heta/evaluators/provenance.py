@@ -21,6 +21,7 @@ from pytest_heta.models import (
 )
 
 __all__ = [
+    "DOCUMENT_FIELDS",
     "document_id_of_key",
     "document_id_of_prefix",
     "document_ids",
@@ -42,6 +43,9 @@ _FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     "column": ("column", "columns"),
 }
 """The locator fields, and every form they are written in."""
+
+DOCUMENT_FIELDS: Final = frozenset({"document_id", "source_key", "source_key_prefix"})
+"""The fields that name documents; the others are places within one."""
 
 _FIELD_OF: Final = {form: field for field, forms in _FORMS.items() for form in forms}
 

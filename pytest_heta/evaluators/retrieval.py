@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pytest_heta.evaluators.judgments import (
     checked_threshold,
@@ -15,7 +15,7 @@ from pytest_heta.evaluators.judgments import (
 )
 from pytest_heta.evaluators.provenance import document_ids
 from pytest_heta.measures import Measure, MeasureSet, parse_measure
-from pytest_heta.models import BenchmarkCase, EvaluationScore, QueryResponse
+from pytest_heta.models import BenchmarkCase, Direction, EvaluationScore, QueryResponse
 
 __all__ = ["BeirRetrievalMetric", "MeasureEvaluator", "score_measures"]
 
@@ -33,7 +33,7 @@ class MeasureEvaluator:
         ConfigurationError: if the threshold is not in 0..1.
     """
 
-    direction: ClassVar[Literal["higher", "lower"]] = "higher"
+    direction: ClassVar[Direction] = "higher"
     worst: ClassVar[float] = 0.0
     bounded: ClassVar[bool] = True
     requires_judgment: ClassVar[bool] = True

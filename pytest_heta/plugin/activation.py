@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_heta.api import load_recipe
+from pytest_heta.core._plain import exception_text
 from pytest_heta.core.gates import Gate, parse_gate
 from pytest_heta.core.plan import check_name, recipe_modes
 from pytest_heta.errors import HetaError, did_you_mean
@@ -103,12 +104,23 @@ def _load_recipes(config: pytest.Config, options: RunOptions) -> tuple[Any, ...]
     base = ini_folder(config) if source == "heta_recipe" else None
     recipes: dict[str, Any] = {}
     for spec in options.recipes:
-        with _blaming(source):
-            recipe = load_recipe(spec, base=base)
+        recipe = _load_recipe(spec, base, source)
         if recipe.name in recipes:
             refuse(source, f"two recipes are named {recipe.name!r}; give one another name")
         recipes[recipe.name] = recipe
     return tuple(recipes.values())
+
+
+def _load_recipe(spec: str, base: Path | None, source: str) -> Any:
+    try:
+        with _blaming(source):
+            return load_recipe(spec, base=base)
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        # sys.exit() in a recipe's module, or pytest.importorskip().
+        message = f"{source}: recipe {spec!r} cannot be loaded: {exception_text(error)}"
+        raise pytest.UsageError(message) from error
 
 
 def _check_modes(config: pytest.Config, options: RunOptions, recipes: tuple[Any, ...]) -> None:

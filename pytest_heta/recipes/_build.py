@@ -87,7 +87,7 @@ def read_corpus(
                 _content(objects, key), key=key, metadata=metadata_of(key), errors=errors
             )
             title = title or parsed.title
-            pieces[key] = _without_bare_title(splitter.split(parsed), parsed.title)
+            pieces[key] = _without_bare_title(splitter.split(parsed), title)
             if parsed.replaced and replaced[-1:] != [document_id]:
                 replaced.append(document_id)
         if not any(pieces.values()):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import Final, Literal
+from typing import Final
 
 from pytest_heta.models import (
+    Direction,
     EvaluationCaseResult,
     EvaluationReport,
     MetricSummary,
@@ -118,7 +119,7 @@ def _primary_metric(report: EvaluationReport) -> str | None:
     return named if named in numeric else next(iter(numeric), None)
 
 
-def _direction(report: EvaluationReport, metric: str | None) -> Literal["higher", "lower"]:
+def _direction(report: EvaluationReport, metric: str | None) -> Direction:
     summaries = (summary for summary in _summaries(report) if summary.metric == metric)
     return next((summary.direction for summary in summaries), "higher")
 
@@ -126,7 +127,7 @@ def _direction(report: EvaluationReport, metric: str | None) -> Literal["higher"
 def _worst_of_mode(
     results: Iterable[EvaluationCaseResult],
     metric: str | None,
-    direction: Literal["higher", "lower"],
+    direction: Direction,
     count: int,
 ) -> list[WorstCase]:
     cases = [case for result in results if (case := _candidate(result, metric)) is not None]

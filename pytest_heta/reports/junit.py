@@ -31,8 +31,10 @@ def suite_properties(reports: Iterable[EvaluationReport]) -> list[Property]:
     ``label.mode.metric`` is the mean, left out when there is none; its counts
     are ``label.mode.metric.n``, ``….n_scored`` and so on, the counts of labels
     ``label.mode.metric[value]``. Of the mode itself there are total_cases,
-    failed_cases, failure_rate, scoring_errors and the latencies, and each gate
-    is ``label.gate[…]`` with the line that the terminal shows.
+    failed_cases, failure_rate, scoring_errors and the latencies, and
+    planned_samples where not all of them have a result: such means are those
+    of a part. Each gate is ``label.gate[…]`` with the line that the terminal
+    shows.
     """
     return [
         (plain_text(name), plain_text(value))
@@ -62,8 +64,10 @@ def _metric_properties(name: str, metric: MetricSummary) -> Iterator[Property]:
 
 def _mode_properties(name: str, summary: ModeSummary) -> Iterator[Property]:
     latency = summary.latency
+    partial = summary.planned_samples > summary.total_cases
     values = {
         "total_cases": summary.total_cases,
+        "planned_samples": summary.planned_samples if partial else None,
         "failed_cases": summary.failed_cases,
         "failure_rate": summary.failure_rate,
         "scoring_errors": summary.scoring_errors,

@@ -7,11 +7,9 @@ from typing import Final, NamedTuple
 
 from pytest_heta.errors import ConfigurationError
 
-__all__ = ["REPORT_FORMATS", "ReportTarget", "parse_report_option"]
+__all__ = ["ReportTarget", "parse_report_option"]
 
-REPORT_FORMATS: Final = ("json",)
-"""Formats that can be written."""
-
+_FORMATS: Final = ("json",)
 _PLANNED_FORMATS: Final = ("md", "html", "csv", "trec", "benchmark")
 
 
@@ -19,7 +17,7 @@ class ReportTarget(NamedTuple):
     """A report file that was asked for.
 
     Attributes:
-        format: One of `REPORT_FORMATS`.
+        format: ``json``, the one format so far.
         path: Where to write it.
     """
 
@@ -39,7 +37,7 @@ def parse_report_option(text: str) -> ReportTarget:
     name, colon, path = text.partition(":")
     if colon and name in _PLANNED_FORMATS:
         raise _refused(f"report format {name!r} is not available yet", text)
-    if not colon or name not in REPORT_FORMATS:
+    if not colon or name not in _FORMATS:
         known = f"{name!r} is not a report format" if colon else f"{text!r} names no format"
         raise _refused(known, text)
     if not path.strip():
@@ -50,7 +48,7 @@ def parse_report_option(text: str) -> ReportTarget:
 
 
 def _refused(message: str, text: str) -> ConfigurationError:
-    formats = ", ".join(REPORT_FORMATS)
+    formats = ", ".join(_FORMATS)
     return ConfigurationError(
         message,
         where=f"report {text!r}",

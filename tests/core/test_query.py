@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from pytest_heta.core import _loop
@@ -50,8 +51,10 @@ class TestAnswers:
             {"results": [Result("7")], "mode": "exact"},
             Response("exact", [Result(7.0)]),
             SimpleNamespace(mode="exact", results=[SimpleNamespace(id="7")]),
+            SimpleNamespace(results=[SimpleNamespace(id="7")]),
+            {"mode": None, "results": [{"id": np.int64(7)}]},
         ],
-        ids=range(8),
+        ids=range(10),
     )
     def test_a_response_of_any_shape_is_understood(self, fakes, answer):
         outcome = ask(fakes.KnowledgeBase(lambda text, mode: answer))
@@ -111,7 +114,7 @@ class TestNoAnswers:
             ({"results": ["d1"]}, "QueryResult"),
             ({"results": [], "hits": 3}, "QueryResponse.hits = 3"),
             ({"results": {"a"}}, "the results are a set, which has no order"),
-            (SimpleNamespace(results=[]), "QueryResponse.mode: a value is required"),
+            (SimpleNamespace(hits=[]), "returned a SimpleNamespace with neither"),
         ],
         ids=range(16),
     )

@@ -1,7 +1,9 @@
 """From what a result says of its source to the documents of the benchmark."""
 
 import math
+from uuid import UUID
 
+import numpy as np
 import pytest
 
 from pytest_heta.evaluators import document_ids
@@ -33,6 +35,9 @@ def documents_of(*sources, metadata=None):
         ({"document_id": "d"}, ["d"]),
         ({"document_id": 7}, ["7"]),
         ({"document_id": 7.0}, ["7"]),
+        ({"document_id": np.int64(7)}, ["7"]),
+        ({"document_ids": [np.uint8(7), np.float32(7)]}, ["7"]),
+        ({"document_id": UUID(int=7)}, ["00000000-0000-0000-0000-000000000007"]),
         ({"document_ids": ["d", "e", "d"]}, ["d", "e"]),
         ({"document_ids": ("d", "e")}, ["d", "e"]),
         ({"document_id": "e", "document_ids": ["d", "e"]}, ["e", "d"]),

@@ -230,7 +230,7 @@ def test_errors_that_no_gate_covers_fail_the_run(world, failing_query):
         [
             "bench_toys.py::toys::errors?overlap? FAILED *?100%?",
             "*toys: overlap: 1 of 3 samples failed, and no decided gate covers that*",
-            "FAILED bench_toys.py::toys::errors?overlap? - *",
+            "FAILED bench_toys.py::toys::errors?overlap?*",
         ]
     )
 

@@ -1,5 +1,7 @@
 """One case in full, for a person who wants to know what went wrong."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,7 +151,7 @@ def test_of_a_long_list_the_top_and_the_expected_results_are_shown(make_result):
     assert case_details(result, None, 80)[-1] == "  ... and 90 more"
 
 
-@pytest.mark.parametrize("grade", ["high", None, [1]])
+@pytest.mark.parametrize("grade", ["high", math.nan, [1], 10**400], ids=str)
 def test_a_grade_that_is_no_number_does_no_harm(make_result, grade):
     evidence = [BenchmarkEvidence(reference_id="d1", metadata={"relevance": grade})]
     response = QueryResponse(mode="fts", results=[found("d1")])

@@ -57,6 +57,14 @@ def test_the_aggregates_of_a_report(make_report, make_mode, make_metric, make_ga
     ]
 
 
+def test_a_part_says_how_much_was_planned(make_report, make_mode, make_metric):
+    metrics = [make_metric("ndcg@10", 1.0, n=12)]
+    part = make_mode("fts", metrics, samples=12, planned_samples=62)
+    properties = dict(suite_properties([make_report([part])]))
+    assert properties["handbook.fts.total_cases"] == "12"
+    assert properties["handbook.fts.planned_samples"] == "62"
+
+
 def test_labels_are_counted(make_report, make_mode, make_metric):
     metric = make_metric("verdict", None, value_counts={"yes": 60, "no": 2})
     properties = dict(suite_properties([make_report([make_mode("fts", [metric])])]))
