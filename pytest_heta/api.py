@@ -20,7 +20,7 @@ from pytest_heta.benchmarks import benchmark_from_folder
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core._plain import exception_text, portable_name
 from pytest_heta.core.gates import parse_gate
-from pytest_heta.core.plan import FailOn, PlanSettings, Suite, check_name
+from pytest_heta.core.plan import FailOn, PlanSettings, Suite, check_name, recipe_modes
 from pytest_heta.core.result import ResponseLevel
 from pytest_heta.core.runner import RunOptions, run_benchmark
 from pytest_heta.errors import (
@@ -345,6 +345,8 @@ def _checked(recipe: object, spec: str) -> object:
     try:
         create, name = getattr(recipe, "create", None), getattr(recipe, "name", None)
         recipe_modes(recipe)
+    except HetaError:
+        raise
     except Exception as error:
         raise RecipeInvalidError(
             f"recipe {spec!r} cannot be read: {exception_text(error)}"

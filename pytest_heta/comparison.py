@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from pytest_heta.models import Operator
 
-__all__ = ["TOLERANCE", "holds", "number_text", "relation_of", "value_text"]
+__all__ = ["TOLERANCE", "Relation", "holds", "number_text", "relation_of", "value_text"]
+
+Relation = Operator | Literal["!="]
+"""What stands between a value and its threshold when they are shown."""
 
 TOLERANCE: Final = 1e-9
 """Values this close to a threshold are equal to it: 0.8 may come out as 0.7999999999999999."""
 
-_OPPOSITE: Final[Mapping[Operator, str]] = {
+_OPPOSITE: Final[Mapping[Operator, Relation]] = {
     ">=": "<",
     ">": "<=",
     "<=": ">",
@@ -41,7 +44,7 @@ def holds(value: float, operator: Operator, threshold: float) -> bool:
     return abs(value - threshold) <= TOLERANCE
 
 
-def relation_of(operator: Operator, *, held: bool) -> str:
+def relation_of(operator: Operator, *, held: bool) -> Relation:
     """Return the sign that stands between a value and a threshold once they are compared."""
     return operator if held else _OPPOSITE[operator]
 
@@ -53,7 +56,7 @@ def number_text(value: float) -> str:
     return repr(value)
 
 
-def value_text(value: float, relation: str, threshold: float) -> str | None:
+def value_text(value: float, relation: Relation, threshold: float) -> str | None:
     """Return ``value`` with as many digits as it takes to read ``relation`` as true.
 
     There are at least four after the point, but none for whole numbers: a
@@ -62,15 +65,16 @@ def value_text(value: float, relation: str, threshold: float) -> str | None:
     Returns:
         The text, None if ``relation`` does not hold.
     """
-    texts = [number_text(value)]
-    if not value.is_integer() and abs(value) < _LARGEST_WRITTEN_OUT:
-        digits = range(_FEWEST_DIGITS, _MOST_DIGITS + 1)
-        texts = [*(f"{value:.{number}f}" for number in digits), repr(value)]
-    return next((text for text in texts if _reads_true(float(text), relation, threshold)), None)
+    if not _is_true(value, relation, threshold):
+        return None
+    if value.is_integer() or abs(value) >= _LARGEST_WRITTEN_OUT:
+        return number_text(value)
+    digits = range(_FEWEST_DIGITS, _MOST_DIGITS + 1)
+    texts = (f"{value:.{number}f}" for number in digits)
+    return next((text for text in texts if _is_true(float(text), relation, threshold)), repr(value))
 
 
-def _reads_true(value: float, relation: str, threshold: float) -> bool:
-    if abs(value - threshold) <= TOLERANCE:
-        # Such a value is shown as equal only where it counts as equal.
-        return "=" in relation and relation != "!="
-    return relation in {"!=", ">", ">="} if value > threshold else relation in {"!=", "<", "<="}
+def _is_true(value: float, relation: Relation, threshold: float) -> bool:
+    if relation == "!=":
+        return not holds(value, "==", threshold)
+    return holds(value, relation, threshold)

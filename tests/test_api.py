@@ -207,6 +207,12 @@ def install(monkeypatch, **recipes):
     monkeypatch.setattr(api, "entry_points", lambda group: points if group == api.RECIPES else [])
 
 
+class Broken(Recipe):
+    @property
+    def name(self):
+        return str(1 / 0)
+
+
 class TestObjects:
     @pytest.mark.parametrize("spec", [Recipe, Recipe(), make_recipe, functools.partial(Recipe)])
     def test_a_recipe_a_class_or_a_factory_gives_a_recipe(self, spec):
@@ -223,8 +229,10 @@ class TestObjects:
             (SimpleNamespace(create=print, name=3), "which has no `name`"),
             (lambda needed: None, "cannot be made: TypeError"),
             (lambda: 1 / 0, "cannot be made: ZeroDivisionError: division by zero"),
+            (Broken, "recipe 'class Broken' cannot be read: ZeroDivisionError"),
+            (SimpleNamespace(create=print, name="x", available_queries=5), "`available_queries`"),
         ],
-        ids=range(8),
+        ids=range(10),
     )
     def test_what_is_no_recipe_is_refused(self, spec, message):
         with pytest.raises(RecipeInvalidError, match=re.escape(message)):

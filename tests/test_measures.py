@@ -11,7 +11,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pytest_heta.errors import ConfigurationError, MeasureUnknownError
-from pytest_heta.measures import Measure, MeasureSet, measure_families, parse_measure
+from pytest_heta.measures import (
+    Measure,
+    MeasureSet,
+    likely_measure,
+    measure_families,
+    parse_measure,
+)
 
 KS = (1, 2, 3, 5, 10, 100)
 DOCUMENTS = [f"d{number}" for number in range(40)]
@@ -401,3 +407,11 @@ def test_every_other_text_is_refused_in_one_line(text):
 def test_a_measure_is_checked_however_it_is_made(family, k):
     with pytest.raises(ConfigurationError):
         Measure(family, k)
+
+
+@pytest.mark.parametrize(
+    ("text", "likely"),
+    [("recal@5", "recall@5"), ("P_10", "precision@10"), ("ndcg", None), ("zzz@5", None)],
+)
+def test_the_measure_that_was_probably_meant(text, likely):
+    assert likely_measure(text) == likely

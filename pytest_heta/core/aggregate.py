@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 from pytest_heta.core.build import knowledge_base_name
 from pytest_heta.core.plan import BenchmarkPlan, MetricSpec, Sample
-from pytest_heta.core.score import exempt_score, failed_score
+from pytest_heta.core.score import errored_score, exemption, failed_score
 from pytest_heta.models import (
     EvaluationCaseResult,
     EvaluationReport,
@@ -25,8 +25,6 @@ from pytest_heta.models import (
 from pytest_heta.stats import mean, percentile
 
 __all__ = ["build_report", "score_summary", "summarise_latency", "summarise_mode"]
-
-_EXECUTION: Final = "execution_error"
 
 
 def summarise_mode(
@@ -126,18 +124,13 @@ class _Tally:
         return score
 
     def _missing(self, result: EvaluationCaseResult) -> EvaluationScore:
-        name, k = self.metric.name, self.metric.k
-        case = self._plan.cases.get(result.case_id)
-        exempt = case.exempt.get(name) if case is not None else None
+        name = self.metric.name
+        exempt = exemption(self.metric, self._plan.cases.get(result.case_id), self._plan.top_k)
         if exempt is not None:
-            return exempt_score(name, exempt)
-        if k is not None and k > self._plan.top_k:
-            return exempt_score(name, "depth")
+            return exempt
         if result.error is not None:
             return failed_score(name, result.error)
-        return EvaluationScore(
-            name=name, metadata={"error": {"type": "missing", "message": "no score"}}
-        )
+        return errored_score(name, "missing", "no score")
 
     def _note_distinct(self, result: EvaluationCaseResult) -> None:
         distinct = result.metadata.get("distinct_documents")

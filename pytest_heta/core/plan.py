@@ -12,7 +12,7 @@ import dataclasses
 import json
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final, NamedTuple, TypeGuard
@@ -24,7 +24,14 @@ from pytest_heta.core._loading import (
     check_name,
     load_benchmark,
 )
-from pytest_heta.errors import ConfigurationError, ModeUnknownError, did_you_mean
+from pytest_heta.core._plain import exception_text, plain
+from pytest_heta.errors import (
+    ConfigurationError,
+    ModeUnknownError,
+    RecipeInvalidError,
+    did_you_mean,
+    shown,
+)
 from pytest_heta.evaluators import as_evaluator
 from pytest_heta.models import BenchmarkCase, BenchmarkManifest, BenchmarkRunUnit, Direction
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
@@ -225,10 +232,22 @@ class BenchmarkPlan:
 
 
 def recipe_modes(recipe: object) -> tuple[str, ...]:
-    """Return the modes that a recipe says it has before the build, or ()."""
+    """Return the modes that a recipe says it has before the build, or ().
+
+    Raises:
+        RecipeInvalidError: if what it says are no names.
+    """
     declared = getattr(recipe, "available_queries", None)
     if declared is None or callable(declared):
         return ()
+    if isinstance(declared, str):
+        return (declared,)
+    # An iterator could be asked once only.
+    if not isinstance(declared, Collection) or not all(isinstance(m, str) for m in declared):
+        raise RecipeInvalidError(
+            f"recipe {getattr(recipe, 'name', '?')!r}: `available_queries` is {shown(declared)}",
+            hint="give a list of mode names",
+        )
     # A set has no order of its own, and workers must agree on one.
     return tuple(sorted(declared) if isinstance(declared, set | frozenset) else declared)
 
@@ -310,8 +329,16 @@ def plan_benchmark(
 
 def _manifest_of(recipe: object) -> dict[str, Any]:
     manifest = getattr(recipe, "manifest", None)
-    value = manifest() if callable(manifest) else {}
-    return dict(value) if isinstance(value, Mapping) else {"manifest": str(value)}
+    try:
+        value = manifest() if callable(manifest) else manifest
+    except Exception as error:
+        raise RecipeInvalidError(
+            f"recipe {getattr(recipe, 'name', '?')!r}: `manifest` fails: {exception_text(error)}"
+        ) from error
+    if value is None:
+        return {}
+    value = plain(value)
+    return value if isinstance(value, dict) else {"manifest": value}
 
 
 def _select_cases(case_ids: tuple[str, ...], settings: PlanSettings) -> tuple[str, ...]:

@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from pytest_heta.core._plain import plain, plain_text
-from pytest_heta.core.plan import CasePlan, Sample
+from pytest_heta.core.plan import BenchmarkPlan, CasePlan, Sample
 from pytest_heta.core.query import QueryOutcome
+from pytest_heta.core.score import exemption, failed_score
 from pytest_heta.evaluators import document_ids
 from pytest_heta.models import (
     EvaluationCaseResult,
+    EvaluationError,
     EvaluationScore,
     QueryCitation,
     QueryResponse,
     QueryResult,
 )
 
-__all__ = ["ResponseLevel", "case_result", "trim_response"]
+__all__ = ["ResponseLevel", "case_result", "failed_result", "trim_response"]
 
 ResponseLevel = Literal["ids", "short", "full"]
 """How much of a response is kept: no texts, the beginning of each, everything."""
@@ -72,6 +74,31 @@ def case_result(
         error=outcome.error,
         metadata={**known, **(metadata or {})},
     )
+
+
+def failed_result(
+    plan: BenchmarkPlan,
+    sample: Sample,
+    error: EvaluationError,
+    *,
+    metadata: dict[str, Any] | None = None,
+) -> EvaluationCaseResult:
+    """Return the record of a sample that never came to its query.
+
+    It needs the plan alone: the process that knew the benchmark may be gone.
+
+    Args:
+        plan: The plan.
+        sample: The sample.
+        error: Why it was not asked.
+        metadata: Anything to add, such as the node id.
+    """
+    case = plan.cases[sample.case]
+    scores = [
+        exemption(metric, case, plan.top_k) or failed_score(metric.name, error)
+        for metric in plan.metrics
+    ]
+    return case_result(sample, case, QueryOutcome(error=error), scores, metadata=metadata)
 
 
 def trim_response(response: QueryResponse, level: ResponseLevel = "short") -> QueryResponse:

@@ -8,12 +8,19 @@ from typing import Any, Final
 
 from pytest_heta.core._loop import call
 from pytest_heta.core._plain import exception_text, plain, plain_text
-from pytest_heta.core.plan import MetricSpec
+from pytest_heta.core.plan import CasePlan, MetricSpec
 from pytest_heta.evaluators import MeasureEvaluator, score_measures
 from pytest_heta.models import BenchmarkCase, EvaluationError, EvaluationScore, QueryResponse
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
-__all__ = ["as_score", "exempt_score", "failed_score", "score_case"]
+__all__ = [
+    "as_score",
+    "errored_score",
+    "exempt_score",
+    "exemption",
+    "failed_score",
+    "score_case",
+]
 
 UNJUDGED: Final = {"unjudged": True, "reason": "no positive judgment"}
 NOT_APPLICABLE: Final = {"skipped": True, "reason": "not applicable"}
@@ -50,7 +57,7 @@ async def score_case(
         value is a float, a bool, a text or None; metadata is plain JSON data.
     """
     scores = [
-        _exemption(evaluator, metric, case, top_k)
+        _beforehand(evaluator, metric, case, top_k)
         for evaluator, metric in zip(evaluators, metrics, strict=True)
     ]
     if response is not None:
@@ -66,7 +73,7 @@ async def score_case(
     return tuple(done)
 
 
-def _exemption(
+def _beforehand(
     evaluator: BenchmarkEvaluatorProtocol, metric: MetricSpec, case: BenchmarkCase, top_k: int
 ) -> EvaluationScore | None:
     """Return the score if it does not depend on the response, else None."""
@@ -79,9 +86,21 @@ def _exemption(
         if not applicable:
             unjudged = getattr(evaluator, "requires_judgment", False)
             return exempt_score(metric.name, "unjudged" if unjudged else "skipped")
-    if metric.k is not None and metric.k > top_k:
-        return exempt_score(metric.name, "depth")
-    return None
+    return exemption(metric, None, top_k)
+
+
+def exemption(metric: MetricSpec, case: CasePlan | None, top_k: int) -> EvaluationScore | None:
+    """Return the score of a sample that does not count for a metric, None if it counts.
+
+    Args:
+        metric: The metric.
+        case: The case, None if only the depth is to be looked at.
+        top_k: Depth that was asked for.
+    """
+    why = case.exempt.get(metric.name) if case is not None else None
+    if why is None and metric.k is not None and metric.k > top_k:
+        why = "depth"
+    return None if why is None else exempt_score(metric.name, why)
 
 
 def exempt_score(name: str, why: str) -> EvaluationScore:
@@ -93,17 +112,26 @@ def exempt_score(name: str, why: str) -> EvaluationScore:
 def failed_score(name: str, error: EvaluationError | None) -> EvaluationScore:
     """Return the score of a sample that could not be run."""
     message = error.message if error is not None else "the sample has no response"
-    return _errored(name, "execution_error", message)
+    return errored_score(name, "execution_error", message)
 
 
-def _errored(name: str, kind: str, message: str, **metadata: Any) -> EvaluationScore:
-    return EvaluationScore(
-        name=name, metadata={**metadata, "error": {"type": kind, "message": message}}
-    )
+def errored_score(
+    name: str, kind: str, message: str, metadata: Mapping[str, Any] | None = None
+) -> EvaluationScore:
+    """Return a score that was lost, and counts as the worst value.
+
+    Args:
+        name: Name of the metric.
+        kind: Stable kind of error, or the class of an exception.
+        message: One line for people.
+        metadata: Anything to add.
+    """
+    error = {"type": kind, "message": message}
+    return EvaluationScore(name=name, metadata={**(metadata or {}), "error": error})
 
 
 def _raised(name: str, error: Exception) -> EvaluationScore:
-    return _errored(name, type(error).__name__, exception_text(error))
+    return errored_score(name, type(error).__name__, exception_text(error))
 
 
 def _score_measures(
@@ -164,7 +192,7 @@ def as_score(returned: Any, name: str) -> EvaluationScore:
     else:
         value, passed, metadata = returned, None, None
         if value is None:
-            return _errored(name, "wrong_type", "the evaluator returned None")
+            return errored_score(name, "wrong_type", "the evaluator returned None")
     known = plain(metadata, max_nodes=_METADATA_NODES)
     return _checked(name, value, passed, known if isinstance(known, dict) else {})
 
@@ -178,12 +206,12 @@ def _checked(name: str, value: Any, passed: Any, metadata: dict[str, Any]) -> Ev
     if metadata.get("skipped") or metadata.get("unjudged"):
         return EvaluationScore(name=name, metadata=metadata)
     if value is None:
-        return _errored(name, "no_value", "a score without value and reason", **metadata)
+        return errored_score(name, "no_value", "a score without value and reason", metadata)
     number, problem = _value(value)
     verdict, odd_verdict = _verdict(passed)
-    if problem or odd_verdict:
-        kind, message = problem or odd_verdict or ("", "")
-        return _errored(name, kind, message, **metadata)
+    problem = problem or odd_verdict
+    if problem is not None:
+        return errored_score(name, *problem, metadata)
     if verdict is None and isinstance(number, bool):
         verdict = number
     return EvaluationScore(name=name, value=number, passed=verdict, metadata=metadata)

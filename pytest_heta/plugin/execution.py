@@ -12,11 +12,10 @@ import pytest
 from pytest_heta.core.plan import BenchmarkPlan, FailOn, Sample
 from pytest_heta.core.query import QueryOutcome, query_case
 from pytest_heta.core.result import case_result
-from pytest_heta.core.score import exempt_score, failed_score, score_case
+from pytest_heta.core.score import score_case
 from pytest_heta.models import (
     BenchmarkCase,
     EvaluationCaseResult,
-    EvaluationError,
     EvaluationScore,
     QueryResponse,
     UnitBuild,
@@ -33,7 +32,6 @@ __all__ = [
     "UNIT_BUILD",
     "CaseItem",
     "fail_on_of",
-    "failed_result",
     "failure_message",
     "note_result",
     "show_details",
@@ -136,26 +134,6 @@ class CaseItem:
         return await query_case(
             knowledge_base, query=query, mode=self.mode, top_k=plan.top_k, options=plan.options
         )
-
-
-def failed_result(
-    plan: BenchmarkPlan, sample: Sample, node_id: str, error: EvaluationError
-) -> EvaluationCaseResult:
-    """Return the result of a sample that never came to its query."""
-    case = plan.cases[sample.case]
-    scores: list[EvaluationScore] = []
-    for metric in plan.metrics:
-        exempt = case.exempt.get(metric.name)
-        if exempt is None and metric.k is not None and metric.k > plan.top_k:
-            exempt = "depth"
-        scores.append(
-            failed_score(metric.name, error)
-            if exempt is None
-            else exempt_score(metric.name, exempt)
-        )
-    return case_result(
-        sample, case, QueryOutcome(error=error), scores, metadata={"node_id": node_id}
-    )
 
 
 def note_result(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from pytest_heta.core._plain import portable_name
+from pytest_heta.core._plain import exception_text, portable_name
 from pytest_heta.core.build import (
     build_knowledge_base,
     close_knowledge_base,
@@ -24,6 +24,14 @@ from pytest_heta.plugin.state import Run, run_of
 from pytest_heta.protocols import ObjectStore
 
 __all__ = ["RunUnit", "heta_case", "heta_kb", "heta_recipe", "heta_unit"]
+
+_PYTESTS_OWN: Final = (
+    Exception,
+    KeyboardInterrupt,
+    pytest.skip.Exception,
+    pytest.fail.Exception,
+)
+"""What pytest itself knows how to take from a fixture."""
 
 
 class RunUnit:
@@ -86,6 +94,13 @@ class RunUnit:
         except HetaError as error:
             self._note(failed_build(self.unit_id, error, len(keys)))
             raise
+        except _PYTESTS_OWN:
+            raise
+        except BaseException as error:
+            # pytest would not remember that its fixture failed by sys.exit() or the like.
+            failure = BuildError(exception_text(error), where=f"run unit {self.unit_id}")
+            self._note(failed_build(self.unit_id, failure, len(keys)))
+            raise failure from error
         self._opened.append(built.knowledge_base)
         self._note(built.build)
         return built.knowledge_base

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_heta.core._plain import exception_text
 from pytest_heta.core.plan import BenchmarkPlan, Sample
+from pytest_heta.core.result import failed_result
 from pytest_heta.errors import BuildError, HetaError, one_line
 from pytest_heta.models import EvaluationCaseResult, EvaluationError, UnitBuild
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
@@ -22,7 +23,6 @@ from pytest_heta.plugin.execution import (
     RESULT,
     UNIT_BUILD,
     fail_on_of,
-    failed_result,
     failure_message,
     note_result,
     show_details,
@@ -112,7 +112,7 @@ class ReportPlugin:
             error_type=_error_type(when, error),
             metadata={"exception": type(error).__name__},
         )
-        result = failed_result(plan, sample, item.nodeid, failure)
+        result = failed_result(plan, sample, failure, metadata={"node_id": item.nodeid})
         note_result(item, plan, sample, result)
         show_details(item, plan, unit.entry.loaded.cases[sample.case], result, None)
 
@@ -193,7 +193,8 @@ class ResultCollector:
             message=one_line(report.longreprtext) or "the worker crashed", error_type="crash"
         )
         self.crashed.add(sample)
-        self._keep(label, sample, failed_result(plan, sample, report.nodeid, error))
+        metadata = {"node_id": report.nodeid}
+        self._keep(label, sample, failed_result(plan, sample, error, metadata=metadata))
 
     def _keep(self, label: str, sample: Sample, result: EvaluationCaseResult) -> None:
         self.results.setdefault(label, {})[sample] = result

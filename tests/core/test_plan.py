@@ -1,6 +1,8 @@
 """The plan: which samples there are."""
 
 import random
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -24,6 +26,7 @@ from pytest_heta.errors import (
     DuplicateIdError,
     ModeUnknownError,
     PlanInvalidError,
+    RecipeInvalidError,
 )
 from pytest_heta.models import BenchmarkRunUnit, BenchmarkWorkspace
 
@@ -217,6 +220,15 @@ class TestModes:
 
         assert recipe_modes(Recipe()) == ()
 
+    def test_one_text_is_one_mode_and_not_its_letters(self):
+        assert recipe_modes(SimpleNamespace(available_queries="exact")) == ("exact",)
+
+    @pytest.mark.parametrize("declared", [5, ["exact", 2], [b"exact"], iter(["exact"])])
+    def test_what_is_no_list_of_names_is_refused(self, declared):
+        recipe = SimpleNamespace(name="mine", available_queries=declared)
+        with pytest.raises(RecipeInvalidError, match="'mine': `available_queries` is "):
+            recipe_modes(recipe)
+
 
 class TestDepth:
     @pytest.mark.parametrize(
@@ -306,6 +318,23 @@ class TestText:
         del recipe.manifest
         recipe.manifest = None
         assert fakes.plan(tmp_path, "q1", recipe=recipe).recipe_manifest == {}
+
+    def test_a_manifest_may_be_an_attribute(self, fakes, tmp_path):
+        recipe = fakes.Recipe()
+        recipe.manifest = {"version": 3}
+        assert fakes.plan(tmp_path, "q1", recipe=recipe).recipe_manifest == {"version": 3}
+
+    def test_a_manifest_becomes_plain_data(self, fakes, tmp_path):
+        recipe = fakes.Recipe()
+        recipe.manifest = lambda: {1: Path("model.bin"), "cutoff": float("nan")}
+        plan = fakes.plan(tmp_path, "q1", recipe=recipe)
+        assert plan.recipe_manifest == {"1": "model.bin", "cutoff": None}
+
+    def test_a_manifest_that_cannot_be_had_is_an_error_of_the_recipe(self, fakes, tmp_path):
+        recipe = fakes.Recipe()
+        recipe.manifest = lambda: 1 / 0
+        with pytest.raises(RecipeInvalidError, match="'fake': `manifest` fails: ZeroDivisionError"):
+            fakes.plan(tmp_path, "q1", recipe=recipe)
 
     def test_a_recipe_name_that_cannot_stand_in_an_id_is_refused(self, fakes, tmp_path):
         with pytest.raises(ConfigurationError, match="recipe name 'a b' is not allowed"):

@@ -88,7 +88,15 @@ def hints(result: pytest.RunResult) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), (".",), ("bench_toys.py",), ("--collect-only",), ("-q",)]
+    "arguments",
+    [
+        (),
+        (".",),
+        ("bench_toys.py",),
+        ("--collect-only",),
+        ("-q",),
+        ("-o", "python_files=bench_*.py"),
+    ],
 )
 def test_suite_without_a_recipe_is_hinted_at(world, arguments):
     result = world.run(*arguments, recipe=None)

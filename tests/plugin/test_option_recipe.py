@@ -143,3 +143,18 @@ def test_a_wrong_recipe_of_the_ini_file_is_refused_by_its_key(world):
 def test_a_recipe_name_that_cannot_stand_in_a_node_id_is_refused(world):
     world.extend_recipe("Recipe.name = 'a b'")
     assert "recipe name 'a b' is not allowed; use A-Z, a-z, 0-9, _ and -" in world.usage_error()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("raise SystemExit('set MY_KEY')", "SystemExit: set MY_KEY"),
+        ("import pytest; pytest.importorskip('no_such_package')", "could not import"),
+        ("def recipe(): raise SystemExit(0)", "SystemExit: 0"),
+    ],
+)
+def test_a_recipe_that_leaves_while_it_is_loaded_is_refused(world, text, expected):
+    world.recipe(text, "leaving.py")
+    error = world.usage_error(recipe="leaving.py:recipe")
+    assert error.startswith("--heta-recipe: recipe 'leaving.py:recipe' cannot be loaded: ")
+    assert expected in error

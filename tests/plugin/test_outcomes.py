@@ -342,6 +342,27 @@ def test_a_build_that_failed_is_not_tried_again(world, failing_build):
             assert "attempt 1" in result_of(world, case, mode)["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("raised", "text"),
+    [("SystemExit(3)", "SystemExit: 3"), ("asyncio.CancelledError", "CancelledError")],
+)
+def test_a_build_that_gives_up_the_process_fails_like_any_other(world, raised, text):
+    world.extend_recipe(f"""
+        import asyncio
+
+
+        class Recipe(Recipe):
+            def create(self, **given):
+                raise {raised}
+
+
+        recipe = Recipe()
+    """)
+    world.run().assert_outcomes(errors=6)
+    messages = {result["error"]["message"] for result in world.report()["case_results"]}
+    assert messages == {f"[build-failed] run unit corpus: {text}"}
+
+
 def test_what_does_not_apply_to_a_case_is_no_zero_when_its_build_fails(world, failing_build):
     world.suite(evaluators='["recall@1", "answer_contains"]')
     world.run("--heta-mode=overlap")

@@ -294,6 +294,13 @@ class KnowledgeBase(KnowledgeBase):
             time.sleep(600)
         return super().query(text, mode=mode, top_k=top_k, options=options)
 """
+# A shell's background jobs ignore interrupts, and so would all that they start.
+INTERRUPTIBLE = """
+import signal, sys, pytest
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(pytest.main(sys.argv[1:]))
+"""
 SAYS_WHAT_HAS_ARRIVED = """
 def pytest_heta_case_completed(result):
     if result.case_id == "repair":
@@ -312,7 +319,7 @@ def test_interrupt_leaves_a_partial_report(world, workers):
         os.mkfifo(pipe)
     arguments = ["--heta-recipe=recipe.py:recipe", "--heta-gate=overlap.recall@1 >= 0"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *world.quiet, *arguments, *workers],
+        [sys.executable, "-c", INTERRUPTIBLE, *world.quiet, *arguments, *workers],
         cwd=world.path,
         stdout=subprocess.PIPE,
         text=True,

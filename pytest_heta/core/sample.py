@@ -1,0 +1,104 @@
+"""One sample from its query to its record: what every way to run a plan shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle, islice
+from typing import Any
+
+from pytest_heta.core.plan import BenchmarkPlan, Sample
+from pytest_heta.core.query import QueryOutcome, query_case
+from pytest_heta.core.result import ResponseLevel, case_result
+from pytest_heta.core.score import score_case
+from pytest_heta.models import BenchmarkCase, EvaluationCaseResult
+from pytest_heta.protocols import BenchmarkEvaluatorProtocol
+
+__all__ = ["ask_sample", "score_sample"]
+
+
+async def ask_sample(
+    knowledge_base: Any,
+    plan: BenchmarkPlan,
+    sample: Sample,
+    *,
+    asked: set[tuple[str, str]],
+    warmup: int = 0,
+) -> tuple[QueryOutcome, bool]:
+    """Ask a knowledge base one sample, after the warm-up of its unit and mode.
+
+    Args:
+        knowledge_base: The knowledge base of the sample's unit.
+        plan: The plan.
+        sample: The sample.
+        asked: Pairs of unit and mode that were asked in this process; the
+            sample's is added.
+        warmup: Queries that are asked before the first of a pair, and of which
+            nothing is kept.
+
+    Returns:
+        What came of the query, and whether it was cold: the first of its unit
+        and mode in the process.
+    """
+    pair = (sample.unit, sample.mode)
+    cold = pair not in asked
+    if cold:
+        asked.add(pair)
+        unit = next(unit for unit in plan.units if unit.unit_id == sample.unit)
+        for case_id in islice(cycle(unit.case_ids), warmup):
+            await _ask(knowledge_base, plan, case_id, sample.mode)
+    outcome = await _ask(knowledge_base, plan, sample.case, sample.mode)
+    return outcome, cold and not warmup
+
+
+async def _ask(
+    knowledge_base: Any, plan: BenchmarkPlan, case_id: str, mode: str
+) -> QueryOutcome:
+    return await query_case(
+        knowledge_base,
+        query=plan.cases[case_id].query,
+        mode=mode,
+        top_k=plan.top_k,
+        options=plan.options,
+    )
+
+
+async def score_sample(
+    evaluators: Sequence[BenchmarkEvaluatorProtocol],
+    plan: BenchmarkPlan,
+    sample: Sample,
+    *,
+    case: BenchmarkCase,
+    outcome: QueryOutcome,
+    level: ResponseLevel = "short",
+    cold: bool = False,
+    metadata: Mapping[str, Any] | None = None,
+) -> EvaluationCaseResult:
+    """Score what came of a sample's query, and return the record of the sample.
+
+    Args:
+        evaluators: The evaluators of the plan's metrics, in the same order.
+        plan: The plan.
+        sample: The sample.
+        case: The sample's case with its expectations.
+        outcome: What came of the query.
+        level: How much of the response is kept.
+        cold: Whether it was the first of its unit and mode in the process.
+        metadata: Anything to add, such as the node id.
+    """
+    scores = await score_case(
+        evaluators,
+        case=case,
+        response=outcome.response,
+        error=outcome.error,
+        top_k=plan.top_k,
+        metrics=plan.metrics,
+    )
+    return case_result(
+        sample,
+        plan.cases[sample.case],
+        outcome,
+        scores,
+        level=level,
+        cold=cold,
+        metadata=metadata,
+    )
