@@ -52,7 +52,7 @@ What becomes of an error:
   collection error: exit code 2, and nothing is built unless `--continue-on-collection-errors`.
 * `ExecutionError`: a build or a query failed. The sample fails and counts as the worst score; the
   run goes on.
-* `ScoringError`, or whatever else an evaluator raises: one score is lost and counts as the worst;
+* Whatever an evaluator raises: one score is lost and counts as the worst;
   the sample keeps its latency.
 * `ReportError`: a report file cannot be written. Before the first build it is a usage error; at
   the end of a run, exit code 1."""

@@ -17,12 +17,21 @@ from types import ModuleType
 from typing import Any, Final, cast, get_args
 
 from pytest_heta.benchmarks import benchmark_from_folder
+from pytest_heta.core._loading import listed_evaluators
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core._plain import exception_text, portable_name
 from pytest_heta.core.gates import parse_gate
-from pytest_heta.core.plan import FailOn, PlanSettings, Suite, check_name, recipe_modes
+from pytest_heta.core.plan import PlanSettings, Suite, check_name, recipe_modes
 from pytest_heta.core.result import ResponseLevel
 from pytest_heta.core.runner import RunOptions, run_benchmark
+from pytest_heta.core.suite import (
+    as_suite,
+    check_whole,
+    is_benchmark_shaped,
+    kind_of,
+    listed_texts,
+    suite,
+)
 from pytest_heta.errors import (
     ConfigurationError,
     ExtraMissingError,
@@ -40,16 +49,6 @@ __all__ = ["as_suite", "available_recipes", "data_dir", "load_recipe", "run", "s
 RECIPES: Final = "pytest_heta.recipes"
 """Entry-point group of recipes."""
 
-_BENCHMARK_METHODS: Final = (
-    "manifest",
-    "resources",
-    "prepare",
-    "documents",
-    "cases",
-    "run_units",
-    "evaluators",
-)
-
 
 def data_dir() -> Path | None:
     """Return the folder with public collections, None if there is none.
@@ -60,125 +59,6 @@ def data_dir() -> Path | None:
     value = os.environ.get("HETA_DATA_DIR")
     folder = Path(value).expanduser() if value else None
     return folder if folder is not None and folder.is_dir() else None
-
-
-# --- suites ------------------------------------------------------------------
-
-
-def suite(
-    benchmark: BenchmarkProtocol,
-    *,
-    name: str | None = None,
-    modes: Sequence[str] = (),
-    top_k: int | None = None,
-    gates: Sequence[str] = (),
-    fail_on: FailOn | None = None,
-    evaluators: Sequence[BenchmarkEvaluatorProtocol | str] | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Suite:
-    """Return a benchmark together with how it is to be run.
-
-    Args:
-        benchmark: The adapter.
-        name: Name to use in place of the manifest's.
-        modes: Query modes to ask; none means all that the recipe has.
-        top_k: Depth to ask for; None means the deepest k needed, at least 10.
-        gates: Gates, such as ``"full_text_search.ndcg@10 >= 0.30"``.
-        fail_on: What fails a test item: ``error``, ``miss`` or ``gate``.
-        evaluators: Evaluators, or measures such as ``"recall@5"``, in place of
-            the adapter's.
-        options: Query options.
-
-    Raises:
-        ConfigurationError: if a value is not allowed.
-        GateInvalidError: if a gate cannot be parsed.
-    """
-    where = "suite"
-    if not _has_shape(benchmark):
-        raise ConfigurationError(
-            f"{_kind(benchmark)} is not a benchmark",
-            where=where,
-            hint="give an object such as BeirBenchmark(...)",
-        )
-    if name is not None:
-        check_name("benchmark", name)
-    if fail_on not in {None, "error", "miss", "gate"}:
-        raise ConfigurationError(
-            f"fail_on = {fail_on!r} is not allowed", where=where, hint="use error, miss or gate"
-        )
-    _check_whole("top_k", top_k, 1, where)
-    texts = _texts("gates", gates)
-    for text in texts:
-        parse_gate(text)
-    return Suite(
-        benchmark=benchmark,
-        name=name,
-        modes=tuple(check_name("mode", mode) for mode in _texts("modes", modes)),
-        top_k=top_k,
-        gates=texts,
-        fail_on=fail_on,
-        evaluators=None if evaluators is None else tuple(evaluators),
-        options=dict(options or {}),
-    )
-
-
-def _check_whole(name: str, value: int | None, least: int, where: str) -> None:
-    if value is None or (type(value) is int and value >= least):
-        return
-    raise ConfigurationError(
-        f"{name} = {value!r} is not allowed",
-        where=where,
-        hint=f"use a whole number from {least}",
-    )
-
-
-def _texts(name: str, values: Sequence[str]) -> tuple[str, ...]:
-    """Return a tuple of texts; one text alone stands for itself, not for its letters."""
-    if isinstance(values, str):
-        return (values,)
-    if isinstance(values, set | frozenset):
-        values = sorted(values)
-    for value in values:
-        if not isinstance(value, str):
-            raise ConfigurationError(
-                f"{name}: {value!r} is not a text", where="suite", hint=f'write {name}=["…"]'
-            )
-    return tuple(values)
-
-
-def as_suite(obj: object) -> Suite | None:
-    """Return what stands in a suite file as a `Suite`, None if it is no benchmark.
-
-    A suite and an object of the shape of a `BenchmarkProtocol` are; a class
-    is not.
-    """
-    if issubclass(type(obj), Suite):
-        return cast("Suite", obj)
-    return Suite(cast("BenchmarkProtocol", obj)) if _is_benchmark(obj) else None
-
-
-def _is_benchmark(obj: object) -> bool:
-    """Whether an object has all methods, found out without asking it for them.
-
-    Suite files hold objects of all kinds, among them such that answer to any
-    name (mocks), or raise when they are touched (lazy proxies).
-    """
-    if issubclass(type(obj), type):
-        return False
-    try:
-        own = object.__getattribute__(obj, "__dict__")
-    except AttributeError:
-        own = {}
-    return all(hasattr(type(obj), name) or name in own for name in _BENCHMARK_METHODS)
-
-
-def _has_shape(obj: object) -> bool:
-    """Whether an object that was given as a benchmark has all methods."""
-    return not isinstance(obj, type) and all(hasattr(obj, name) for name in _BENCHMARK_METHODS)
-
-
-def _kind(obj: object) -> str:
-    return f"class {obj.__name__}" if isinstance(obj, type) else f"a {type(obj).__name__}"
 
 
 # --- recipes -----------------------------------------------------------------
@@ -210,7 +90,7 @@ def load_recipe(spec: object, *, base: Path | None = None) -> Any:
             installed.
     """
     if not isinstance(spec, str):
-        return _checked(_made(spec, _kind(spec)), _kind(spec))
+        return _checked(_made(spec, kind_of(spec)), kind_of(spec))
     text = spec.strip()
     target, colon, attribute = text.rpartition(":")
     if text.endswith(".py") or (not colon and ("/" in text or "\\" in text)):
@@ -354,7 +234,7 @@ def _checked(recipe: object, spec: str) -> object:
     if not callable(create) or not isinstance(name, str):
         missing = "`create` method" if not callable(create) else "`name`"
         raise RecipeInvalidError(
-            f"recipe {spec!r} gives {_kind(recipe)}, which has no {missing}",
+            f"recipe {spec!r} gives {kind_of(recipe)}, which has no {missing}",
             hint="a recipe has a name and create(*, name, objects, source_keys, workspace)",
         )
     check_name("recipe", name)
@@ -416,16 +296,16 @@ def run(  # noqa: PLR0913 - one keyword for each option
         ("repeat", repeat, 1),
         ("warmup", warmup, 0),
     ):
-        _check_whole(name, value, least, "run")
+        check_whole(name, value, least, "run")
     if responses not in get_args(ResponseLevel):
         raise ConfigurationError(
             f"responses = {responses!r} is not allowed", where="run", hint="use ids, short or full"
         )
     declared = _suite_of(benchmark)
     if evaluators is not None:
-        declared = replace(declared, evaluators=tuple(evaluators))
+        declared = replace(declared, evaluators=listed_evaluators(evaluators))
     settings = PlanSettings(
-        modes=_texts("modes", modes),
+        modes=listed_texts("modes", modes, "run"),
         top_k=top_k,
         options=dict(options or {}),
         limit=limit,
@@ -435,7 +315,7 @@ def run(  # noqa: PLR0913 - one keyword for each option
     )
     run_options = RunOptions(
         settings=settings,
-        gates=tuple(parse_gate(text, "run") for text in _texts("gates", gates)),
+        gates=tuple(parse_gate(text, "run") for text in listed_texts("gates", gates, "run")),
         responses=responses,
         warmup=warmup,
         strict=strict,
@@ -477,9 +357,9 @@ def _suite_of(benchmark: object) -> Suite:
             )
     if isinstance(benchmark, Suite):
         return benchmark
-    if not _has_shape(benchmark):
+    if not is_benchmark_shaped(benchmark):
         raise ConfigurationError(
-            f"{_kind(benchmark)} is not a benchmark",
+            f"{kind_of(benchmark)} is not a benchmark",
             hint="give a benchmark, a suite or the path of a dataset folder",
         )
     return Suite(cast("BenchmarkProtocol", benchmark))

@@ -19,7 +19,6 @@
     │   ├── BuildError
     │   ├── QueryError
     │   └── ResponseInvalidError
-    ├── ScoringError                  an evaluator lost one score
     └── ReportError                   a report cannot be read or written
 
 Every class has a stable ``code``. The text of an error is one line: the code,
@@ -53,7 +52,6 @@ __all__ = [
     "RecipeNotFoundError",
     "ReportError",
     "ResponseInvalidError",
-    "ScoringError",
     "did_you_mean",
     "one_line",
     "shown",
@@ -233,12 +231,6 @@ class ResponseInvalidError(ExecutionError):
     """A knowledge base answered with something that is not a response."""
 
     code = "response-invalid"
-
-
-class ScoringError(HetaError):
-    """An evaluator raised or returned something that is not a score."""
-
-    code = "scoring-failed"
 
 
 class ReportError(HetaError):

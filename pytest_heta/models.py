@@ -1,6 +1,6 @@
-"""The vocabulary of pytest-heta: frozen, validated records.
+"""The vocabulary of pytest-heta: frozen, validated models.
 
-A record is built from keyword arguments, from a mapping
+A model is built from keyword arguments, from a mapping
 (``model_validate``) or from any object with the same attributes
 (``model_validate(obj, from_attributes=True)``), which is how objects of other
 packages are taken in by shape. A value that does not fit raises
@@ -42,6 +42,7 @@ __all__ = [
     "BenchmarkResource",
     "BenchmarkRunUnit",
     "BenchmarkWorkspace",
+    "BuildScope",
     "Direction",
     "EvaluationCaseResult",
     "EvaluationError",
@@ -69,6 +70,9 @@ SCHEMA_VERSION: Final = "1"
 
 ScoreStatus = Literal["scored", "errored", "skipped", "unjudged"]
 """Where a score stands in the denominators; every score has exactly one."""
+
+BuildScope = Literal["corpus", "case", "group"]
+"""What one knowledge base covers: the whole corpus, one case, or a group of cases."""
 
 Direction = Literal["higher", "lower"]
 """Which values of a metric are better."""
@@ -109,6 +113,14 @@ def normalise_id(value: object) -> str:
 
 
 Identifier = Annotated[str, BeforeValidator(normalise_id)]
+
+
+def _in_one_order(value: object) -> object:
+    """Sort a set: its own order differs between processes."""
+    return sorted(value, key=str) if isinstance(value, set | frozenset) else value
+
+
+Identifiers = Annotated[tuple[Identifier, ...], BeforeValidator(_in_one_order)]
 Metadata = dict[str, Any]
 
 
@@ -131,7 +143,7 @@ def _describe(model: str, error: ValidationError) -> str:
 
 
 class HetaModel(BaseModel):
-    """The base of every record: frozen, without unknown fields, wrong in one line."""
+    """The base of every model: frozen, without unknown fields, wrong in one line."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", arbitrary_types_allowed=True, from_attributes=True
@@ -158,9 +170,8 @@ class BenchmarkManifest(HetaModel):
         version: Version of the data, in the publisher's words.
         split: Part of the data, such as ``test`` or ``dev``.
         task_type: Kind of task, such as ``retrieval`` or ``question_answering``.
-        build_scope: Hint at what one knowledge base covers: the whole corpus,
-            one case, or a group of cases. The plan itself comes from
-            `BenchmarkProtocol.run_units`.
+        build_scope: Hint at what one knowledge base covers. The plan itself
+            comes from `BenchmarkProtocol.run_units`.
         homepage: Address of the publisher's page.
         license: Terms of use of the data.
         citation: How to cite the data.
@@ -171,7 +182,7 @@ class BenchmarkManifest(HetaModel):
     version: str = "1"
     split: str = Field(default="test", pattern=r"^[A-Za-z0-9_.-]+$")
     task_type: str = "retrieval"
-    build_scope: Literal["corpus", "case", "group"] = "corpus"
+    build_scope: BuildScope = "corpus"
     homepage: str | None = None
     license: str | None = None
     citation: str | None = None
@@ -319,7 +330,7 @@ class BenchmarkExpected(HetaModel):
         metadata: Anything else.
     """
 
-    answers: tuple[str, ...] = ()
+    answers: Annotated[tuple[str, ...], BeforeValidator(_in_one_order)] = ()
     evidence: tuple[BenchmarkEvidence, ...] = ()
     value: Any = None
     metadata: Metadata = Field(default_factory=dict)
@@ -355,8 +366,8 @@ class BenchmarkRunUnit(HetaModel):
     """
 
     unit_id: Identifier
-    document_ids: tuple[Identifier, ...] = ()
-    case_ids: tuple[Identifier, ...] = ()
+    document_ids: Identifiers = ()
+    case_ids: Identifiers = ()
     metadata: Metadata = Field(default_factory=dict)
 
 

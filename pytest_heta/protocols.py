@@ -65,8 +65,8 @@ class BenchmarkProtocol(Protocol):
         """Yield the run units: the knowledge bases to build, with their cases."""
         ...
 
-    def evaluators(self) -> Sequence[BenchmarkEvaluatorProtocol]:
-        """Return the evaluators that suit the benchmark."""
+    def evaluators(self) -> Sequence[BenchmarkEvaluatorProtocol | str]:
+        """Return the evaluators that suit the benchmark, or how they are written."""
         ...
 
 
@@ -130,9 +130,11 @@ class ObjectStore(Protocol):
 class KnowledgeBaseProtocol(Protocol):
     """Something that answers queries.
 
-    ``query`` may be a coroutine function or an ordinary one, and returns a
-    `QueryResponse`, or a mapping or object of its shape. ``manifest() ->
-    Mapping`` and ``aclose()`` are optional; ``aclose`` may be either kind.
+    ``query`` may be a coroutine function or an ordinary one, takes the keyword
+    arguments that it needs, and returns a `QueryResponse`, or a mapping or
+    object of its shape. Optional are ``available_queries`` where the recipe
+    has it, ``manifest() -> Mapping``, and ``aclose()`` or ``close()``, of
+    either kind.
     """
 
     @property

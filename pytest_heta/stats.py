@@ -18,7 +18,12 @@ def mean(values: Iterable[float]) -> float | None:
     the values does not matter.
     """
     items = list(values)
-    return math.fsum(items) / len(items) if items else None
+    if not items:
+        return None
+    try:
+        return math.fsum(items) / len(items)
+    except OverflowError:  # the mean of finite numbers is one, their sum may not be
+        return math.fsum(item / len(items) for item in items)
 
 
 def percentile(values: Iterable[float], q: float) -> float | None:

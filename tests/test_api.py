@@ -22,7 +22,7 @@ from pytest_heta.errors import (
     RecipeInvalidError,
     RecipeNotFoundError,
 )
-from pytest_heta.evaluators import MeasureEvaluator
+from pytest_heta.evaluators import AnswerContains, MeasureEvaluator
 from pytest_heta.models import (
     BenchmarkCase,
     BenchmarkDocument,
@@ -124,12 +124,24 @@ class TestSuite:
         )
 
     def test_one_text_stands_for_itself(self):
-        made = suite(Benchmark(), modes="fts", gates="fts.ndcg@10 >= 0.3")
+        made = suite(Benchmark(), modes="fts", gates="fts.ndcg@10 >= 0.3", evaluators="ndcg@10")
         assert made.modes == ("fts",)
         assert made.gates == ("fts.ndcg@10 >= 0.3",)
+        assert made.evaluators == ("ndcg@10",)
 
     def test_a_set_has_one_order(self):
         assert suite(Benchmark(), modes={"c", "a", "b"}).modes == ("a", "b", "c")
+        made = suite(Benchmark(), evaluators={"recall@5", AnswerContains(), "ndcg@10"})
+        assert [str(getattr(e, "name", e)) for e in made.evaluators] == [
+            "answer_contains",
+            "ndcg@10",
+            "recall@5",
+        ]
+
+    def test_an_iterator_is_read_once_and_kept(self):
+        made = suite(Benchmark(), gates=iter(["fts.ndcg@10 >= 0.3"]), evaluators=iter(["map@5"]))
+        assert made.gates == ("fts.ndcg@10 >= 0.3",)
+        assert made.evaluators == ("map@5",)
 
     @pytest.mark.parametrize(
         ("options", "kind", "message"),
@@ -143,6 +155,7 @@ class TestSuite:
             ({"top_k": 0}, ConfigurationError, "top_k = 0 is not allowed"),
             ({"top_k": True}, ConfigurationError, "top_k = True is not allowed"),
             ({"top_k": "10"}, ConfigurationError, "top_k = '10' is not allowed"),
+            ({"evaluators": 5}, ConfigurationError, "evaluators = 5 is no list"),
         ],
     )
     def test_what_is_wrong_is_refused_where_it_is_written(self, options, kind, message):

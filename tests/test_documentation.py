@@ -14,6 +14,7 @@ BLOCK = re.compile(
     r"^<!-- (?P<kind>file|run)(?:: (?P<what>[^\n]+))? -->\n```\w*\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
+DEMO_CASE = re.compile(r"bench_demo\.py::(\w+)::[\w-]+::\w+\[([^\]\n]+)\]")
 LINK = re.compile(r"\]\((?!https?://|#)(?P<target>[^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -51,6 +52,14 @@ def test_examples_run_as_printed(page: Path, pytester: pytest.Pytester) -> None:
 def test_links_lead_to_files(page: Path) -> None:
     targets = [match["target"] for match in LINK.finditer(page.read_text(encoding="utf-8"))]
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_node_ids_of_the_demo_suite_name_its_cases() -> None:
+    named = {match for page in PAGES for match in DEMO_CASE.findall(page.read_text("utf-8"))}
+    assert named
+    for benchmark, case_id in named:
+        cases = ROOT / "benchmarks" / "data" / benchmark / "cases.jsonl"
+        assert f'"case_id": "{case_id}"' in cases.read_text("utf-8")
 
 
 def test_there_are_examples_to_run() -> None:

@@ -2,7 +2,9 @@
 
 import math
 from types import SimpleNamespace
+from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +15,10 @@ from pytest_heta.models import (
     BenchmarkCase,
     BenchmarkDocument,
     BenchmarkEvidence,
+    BenchmarkExpected,
     BenchmarkManifest,
     BenchmarkResource,
+    BenchmarkRunUnit,
     EvaluationScore,
     QueryResponse,
     QueryResult,
@@ -28,7 +32,11 @@ from pytest_heta.models import (
 
 @pytest.mark.parametrize(
     ("value", "identifier"),
-    [("7", "7"), (7, "7"), (7.0, "7"), (-1, "-1"), ("7.0", "7.0"), ("007", "007"), (" a ", " a ")],
+    [
+        *[("7", "7"), (7, "7"), (7.0, "7"), (-1, "-1"), ("7.0", "7.0"), ("007", "007")],
+        *[(" a ", " a "), (np.int64(7), "7"), (np.float32(7), "7"), (10**30, "1" + "0" * 30)],
+        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+    ],
 )
 def test_an_id_is_one_string(value, identifier):
     assert normalise_id(value) == identifier
@@ -99,6 +107,14 @@ def test_a_long_value_is_cut_in_the_message():
     with pytest.raises(ModelInvalidError) as raised:
         BenchmarkCase(case_id="c", query=["x" * 10_000])
     assert len(str(raised.value)) < 200
+
+
+def test_a_set_of_ids_has_one_order():
+    ids = {f"c{number}" for number in range(20)}
+    unit = BenchmarkRunUnit(unit_id="u", document_ids={2, 10, 1}, case_ids=frozenset(ids))
+    assert unit.document_ids == ("1", "10", "2")
+    assert unit.case_ids == tuple(sorted(ids))
+    assert BenchmarkExpected(answers=ids).answers == tuple(sorted(ids))
 
 
 def test_a_record_does_not_change():

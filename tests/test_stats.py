@@ -72,3 +72,8 @@ def test_the_mean_does_not_depend_on_the_order(values, data):
 
 def test_the_mean_does_not_lose_small_values():
     assert mean([1e16, 1.0, -1e16, 1.0]) == 0.5
+
+
+def test_the_mean_of_huge_numbers_is_one():
+    assert mean([1e308, 1.5e308]) == pytest.approx(1.25e308)
+    assert mean([-1e308, 1.5e308, 1.5e308]) == pytest.approx(1e308 * (2 / 3))

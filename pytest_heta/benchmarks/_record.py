@@ -249,8 +249,9 @@ def check_gold(documents: Container[str], gold: Iterable[tuple[str, str]]) -> No
     if missing:
         listed = ", ".join(shown(document_id) for document_id in list(missing)[:_LISTED_NAMES])
         more = ", …" if len(missing) > _LISTED_NAMES else ""
+        are = "gold document is" if len(missing) == 1 else "gold documents are"
         raise DatasetInvalidError(
-            f"{len(missing)} gold documents are not in the corpus: {listed}{more}",
+            f"{len(missing)} {are} not in the corpus: {listed}{more}",
             where=next(iter(missing.values())),
-            hint="add them, or do without strict=True: they then count as never found",
+            hint="add what is missing, or do without strict=True: it then counts as never found",
         )

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import closing
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, get_args
 
 from pytest_heta.benchmarks._cases import jsonl_case
 from pytest_heta.benchmarks._dataset import (
@@ -34,13 +34,12 @@ from pytest_heta.models import (
     BenchmarkResource,
     BenchmarkRunUnit,
     BenchmarkWorkspace,
+    BuildScope,
     PreparedBenchmark,
 )
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
-__all__ = ["BuildScope", "JsonlBenchmark"]
-
-BuildScope = Literal["corpus", "case", "group"]
+__all__ = ["JsonlBenchmark"]
 
 _RETRIEVAL: Final = ("ndcg@10", "recall@5", "mrr@10")
 _EVIDENCE: Final = ("evidence_recall@5",)
@@ -101,7 +100,7 @@ class JsonlBenchmark:
                 "JsonlBenchmark needs a folder or a cases file",
                 hint="write JsonlBenchmark('folder') or JsonlBenchmark(cases='cases.jsonl')",
             )
-        if build_scope not in {None, "corpus", "case", "group"}:
+        if build_scope not in {None, *get_args(BuildScope)}:
             raise ConfigurationError(
                 f"build_scope {build_scope!r} is not known", hint="one of: corpus, case, group"
             )

@@ -12,7 +12,13 @@ from pytest_heta.core._plain import exception_text, plain_text, safe_str
 from pytest_heta.errors import HetaError
 from pytest_heta.models import EvaluationError
 
-__all__ = ["CallShape", "accepted_keywords", "call_shape", "evaluation_error"]
+__all__ = [
+    "CallShape",
+    "accepted_keywords",
+    "call_shape",
+    "error_text",
+    "evaluation_error",
+]
 
 _NAMED: Final = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _TEXT_NAMES: Final = ("text", "query", "question")
@@ -98,11 +104,16 @@ def evaluation_error(error: BaseException, error_type: str) -> EvaluationError:
     if where is not None:
         metadata["raised_at"] = where
     return EvaluationError(
-        message=safe_str(error) if isinstance(error, HetaError) else exception_text(error),
+        message=error_text(error),
         error_type=error_type,
         retryable=isinstance(error, ConnectionError | TimeoutError),
         metadata=metadata,
     )
+
+
+def error_text(error: BaseException) -> str:
+    """Return an exception as one line: one of ours says all by itself, others need their type."""
+    return safe_str(error) if isinstance(error, HetaError) else exception_text(error)
 
 
 def _raised_at(error: BaseException) -> str | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from pytest_heta.core._loop import enter_loop
-from pytest_heta.errors import ConfigurationError, DuplicateIdError, PlanInvalidError
+from pytest_heta.errors import ConfigurationError, DuplicateIdError, PlanInvalidError, shown
 from pytest_heta.evaluators import as_evaluator
 from pytest_heta.models import (
     BenchmarkCase,
@@ -19,7 +19,14 @@ from pytest_heta.models import (
 )
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol, BenchmarkProtocol
 
-__all__ = ["FailOn", "LoadedBenchmark", "Suite", "check_name", "load_benchmark"]
+__all__ = [
+    "FailOn",
+    "LoadedBenchmark",
+    "Suite",
+    "check_name",
+    "listed_evaluators",
+    "load_benchmark",
+]
 
 FailOn = Literal["error", "miss", "gate"]
 
@@ -117,7 +124,7 @@ async def load_benchmark(suite: Suite, workspace: BenchmarkWorkspace) -> LoadedB
     warnings: list[str] = []
     units = _fill_units(declared, cases, manifest, benchmark, warnings)
     given = suite.evaluators if suite.evaluators is not None else benchmark.evaluators()
-    evaluators = tuple(as_evaluator(evaluator) for evaluator in given)
+    evaluators = tuple(as_evaluator(evaluator) for evaluator in listed_evaluators(given))
     _check_evaluator_names(evaluators, manifest.name)
     return LoadedBenchmark(
         suite=suite,
@@ -128,6 +135,24 @@ async def load_benchmark(suite: Suite, workspace: BenchmarkWorkspace) -> LoadedB
         evaluators=evaluators,
         warnings=tuple(warnings),
     )
+
+
+def listed_evaluators(given: object) -> tuple[BenchmarkEvaluatorProtocol | str, ...]:
+    """Return evaluators as they were given in a list, a set, or one text.
+
+    Raises:
+        ConfigurationError: for anything else.
+    """
+    if isinstance(given, str):
+        return (given,)
+    if isinstance(given, set | frozenset):
+        # Its own order differs between processes.
+        return tuple(sorted(given, key=lambda item: str(getattr(item, "name", item))))
+    if not isinstance(given, Iterable):
+        raise ConfigurationError(
+            f"evaluators = {shown(given)} is no list", hint='write evaluators=["ndcg@10"]'
+        )
+    return tuple(given)
 
 
 def _check_evaluator_names(

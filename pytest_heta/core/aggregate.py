@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
+from pytest_heta.core._staged import DatasetFacts
 from pytest_heta.core.build import knowledge_base_name
 from pytest_heta.core.plan import BenchmarkPlan, MetricSpec, Sample
 from pytest_heta.core.score import errored_score, exemption, failed_score
@@ -24,7 +25,13 @@ from pytest_heta.models import (
 )
 from pytest_heta.stats import mean, percentile
 
-__all__ = ["build_report", "score_summary", "summarise_latency", "summarise_mode"]
+__all__ = [
+    "build_report",
+    "dataset_metadata",
+    "score_summary",
+    "summarise_latency",
+    "summarise_mode",
+]
 
 
 def summarise_mode(
@@ -243,6 +250,31 @@ def build_report(
         config_snapshot=dict(snapshot),
         metadata={**known, **metadata},
     )
+
+
+def dataset_metadata(
+    plan: BenchmarkPlan, dataset: DatasetFacts | None, closing: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what a report says of its dataset, and all warnings of the run.
+
+    Args:
+        plan: The plan.
+        dataset: What staging found out; None when nothing was staged.
+        closing: Why knowledge bases could not be closed, by unit id.
+    """
+    return {
+        "warnings": [
+            *plan.warnings,
+            *(dataset.warnings if dataset is not None else ()),
+            *(
+                f"run unit {unit.unit_id} could not be closed: {closing[unit.unit_id]}"
+                for unit in plan.units
+                if unit.unit_id in closing
+            ),
+        ],
+        "dangling_ids": list(dataset.dangling) if dataset is not None else [],
+        "dataset_documents": dataset.document_count if dataset is not None else None,
+    }
 
 
 def _knowledge_base_name(plan: BenchmarkPlan) -> str:

@@ -100,6 +100,7 @@ async def build_knowledge_base(
     try:
         modes = available_modes(knowledge_base)
     except Exception as error:
+        await close_knowledge_base(knowledge_base)  # nobody else gets hold of it
         raise BuildError(
             f"`available_queries` cannot be read: {exception_text(error)}", where=where
         ) from error

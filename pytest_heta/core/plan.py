@@ -9,13 +9,16 @@ need of it is here as well.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import math
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import product
-from typing import Any, Final, NamedTuple, TypeGuard
+from numbers import Integral, Real
+from typing import Any, Final, NamedTuple, TypeGuard, get_args
 
 from pytest_heta.core._loading import (
     FailOn,
@@ -197,15 +200,25 @@ class BenchmarkPlan:
         return self.repeat * sum(len(unit.case_ids) for unit in self.units)
 
     def as_json(self) -> str:
-        """Return the plan as JSON text; values that JSON lacks become strings."""
+        """Return the plan as JSON text; values that JSON lacks become plain data."""
         data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        data["benchmark"] = self.benchmark.model_dump(mode="json")
-        data["units"] = [dataclasses.asdict(unit) for unit in self.units]
+        data["benchmark"] = plain(self.benchmark)
+        data["options"] = plain(self.options)
+        data["units"] = [
+            {
+                "unit_id": unit.unit_id,
+                "document_ids": unit.document_ids,
+                "case_ids": unit.case_ids,
+                "metadata": plain(unit.metadata),
+            }
+            for unit in self.units
+        ]
         data["cases"] = [
-            [case.case_id, case.query, case.labels, case.exempt] for case in self.cases.values()
+            [case.case_id, case.query, plain(case.labels), case.exempt]
+            for case in self.cases.values()
         ]
         data["metrics"] = [dataclasses.asdict(metric) for metric in self.metrics]
-        return json.dumps(data, default=str)
+        return json.dumps(data, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> BenchmarkPlan:
@@ -253,21 +266,37 @@ def recipe_modes(recipe: object) -> tuple[str, ...]:
 
 
 def metric_spec(evaluator: BenchmarkEvaluatorProtocol) -> MetricSpec:
-    """Return what aggregates and gates need to know of an evaluator."""
-    lower = getattr(evaluator, "direction", "higher") == "lower"
-    direction: Direction = "lower" if lower else "higher"
+    """Return what aggregates and gates need to know of an evaluator.
+
+    Raises:
+        ConfigurationError: if it declares something that cannot be meant.
+    """
+    direction: Any = getattr(evaluator, "direction", "higher")
+    if direction not in get_args(Direction):
+        raise _wrong_attribute(evaluator, "direction", "use higher or lower")
+    k = getattr(evaluator, "k", None)
+    if k is not None and (isinstance(k, bool) or not isinstance(k, Integral) or k < 1):
+        raise _wrong_attribute(evaluator, "k", "use a whole number from 1")
     worst = getattr(evaluator, "worst", 0.0 if direction == "higher" else None)
     return MetricSpec(
         name=evaluator.name,
         direction=direction,
         worst=float(worst) if _is_finite(worst) else None,
-        k=getattr(evaluator, "k", None),
+        k=None if k is None else int(k),
         bounded=bool(getattr(evaluator, "bounded", False)),
     )
 
 
-def _is_finite(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and math.isfinite(value)
+def _wrong_attribute(
+    evaluator: BenchmarkEvaluatorProtocol, name: str, hint: str
+) -> ConfigurationError:
+    value = shown(getattr(evaluator, name))
+    message = f"evaluator {evaluator.name!r}: {name} = {value} is not allowed"
+    return ConfigurationError(message, hint=hint)
+
+
+def _is_finite(value: object) -> TypeGuard[Real | Decimal]:
+    return isinstance(value, Real | Decimal) and math.isfinite(value)
 
 
 def plan_benchmark(
@@ -389,8 +418,20 @@ def _select_top_k(
 def _case_plan(case: BenchmarkCase, evaluators: Sequence[BenchmarkEvaluatorProtocol]) -> CasePlan:
     exempt: dict[str, str] = {}
     for evaluator in evaluators:
-        applies = getattr(evaluator, "applies", None)
-        if applies is not None and not applies(case):
+        if not _applies(evaluator, case):
             unjudged = getattr(evaluator, "requires_judgment", False)
             exempt[evaluator.name] = "unjudged" if unjudged else "skipped"
     return CasePlan(case.case_id, case.query, case.labels, exempt)
+
+
+def _applies(evaluator: BenchmarkEvaluatorProtocol, case: BenchmarkCase) -> bool:
+    applies = getattr(evaluator, "applies", None)
+    if applies is None:
+        return True
+    if not callable(applies) or inspect.iscoroutinefunction(applies):
+        hint = "write an ordinary method that takes the case"
+        raise _wrong_attribute(evaluator, "applies", hint)
+    try:
+        return bool(applies(case))
+    except Exception:  # noqa: BLE001 - the score of the case will say so
+        return True

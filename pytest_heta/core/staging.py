@@ -12,10 +12,9 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from array import array
+import sys
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
@@ -25,144 +24,30 @@ from filelock import FileLock, Timeout
 
 from pytest_heta.core._dangling import Dangling, dangling_documents
 from pytest_heta.core._loop import enter_loop
-from pytest_heta.core._part import open_part
 from pytest_heta.core._plain import canonical_json, exception_text, plain, portable_name
+from pytest_heta.core._staged import (
+    CONTENTS,
+    INDEX,
+    DatasetFacts,
+    StagedDocuments,
+    StagedStore,
+    read_index,
+)
 from pytest_heta.core.plan import LoadedBenchmark
 from pytest_heta.errors import (
     BenchmarkError,
-    BuildError,
     DocumentUnavailableError,
     DuplicateIdError,
     HetaError,
 )
 from pytest_heta.models import BenchmarkDocument, raw_key
 
-__all__ = ["StagedDocuments", "StagedStore", "stage_documents"]
+__all__ = ["DatasetFacts", "StagedDocuments", "StagedStore", "stage_documents"]
 
-_CONTENTS: Final = "contents.bin"
-_INDEX: Final = "index.jsonl"
 _DONE: Final = "stage.json"
 _LOCK_POLL_S: Final = 0.02
 _COPY_BYTES: Final = 1 << 20
 _SHOWN_IDS: Final = 5
-
-
-class StagedStore:
-    """An `ObjectStore` over staged documents that sees only its own keys."""
-
-    def __init__(self, staged: StagedDocuments, keys: Sequence[str]) -> None:
-        self._staged = staged
-        self._keys = tuple(keys)
-        self._known = frozenset(keys)
-
-    def get(self, key: str) -> bytes:
-        """Return the content; raises `KeyError` for a key that is not there."""
-        with self.open(key) as file:
-            return file.read()
-
-    def open(self, key: str) -> BinaryIO:
-        """Open the content for reading; raises `KeyError` as `get` does."""
-        return self._staged.open_content(self._own(key))
-
-    def exists(self, key: str) -> bool:
-        """Whether the key is there."""
-        return key in self._known
-
-    def list(self, prefix: str = "") -> Iterable[str]:
-        """Yield the keys that start with ``prefix``, in the benchmark's order."""
-        return (key for key in self._keys if key.startswith(prefix))
-
-    def metadata(self, key: str) -> dict[str, Any]:
-        """Return ``document_id``, ``name``, ``media_type`` and the document's metadata.
-
-        Raises:
-            KeyError: for a key that is not there.
-        """
-        return self._staged.metadata(self._own(key))
-
-    def _own(self, key: str) -> str:
-        if key not in self._known:
-            raise KeyError(key)
-        return key
-
-
-@dataclass(frozen=True, slots=True)
-class StagedDocuments:
-    """The staged documents of one benchmark.
-
-    Attributes:
-        root: Folder they are in.
-        digest: SHA-256 of keys, metadata and contents, in the benchmark's order.
-        dataset_digest: SHA-256 of the documents, cases and run units.
-        document_count: Number of documents.
-        size_bytes: Size of their contents.
-        warnings: What is odd about them.
-        dangling: Judged documents that are not in the corpus.
-        problems: Why the content of a document cannot be read, by its id.
-    """
-
-    root: Path
-    digest: str
-    dataset_digest: str
-    document_count: int
-    size_bytes: int
-    warnings: tuple[str, ...]
-    dangling: tuple[str, ...]
-    problems: Mapping[str, str]
-    _index: _Index = field(repr=False)
-
-    def keys(self, document_ids: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the raw keys of documents in the benchmark's order; of all for ().
-
-        Raises:
-            BuildError: if one is not in the corpus, or cannot be read.
-        """
-        for document_id in document_ids:
-            if document_id not in self._index.keys:
-                raise BuildError(
-                    f"document {document_id!r} is not in the corpus",
-                    hint="add it to the documents, or take it out of the run unit",
-                )
-        wanted = frozenset(document_ids)
-        for document_id, problem in self.problems.items():
-            if not wanted or document_id in wanted:
-                raise BuildError(f"document {document_id!r} cannot be read: {problem}")
-        return tuple(key for name, key in self._index.keys.items() if not wanted or name in wanted)
-
-    def store(self, keys: Sequence[str]) -> StagedStore:
-        """Return a store that sees only ``keys``."""
-        return StagedStore(self, keys)
-
-    def open_content(self, key: str) -> BinaryIO:
-        """Open the content behind a key."""
-        number = self._index.numbers[key]
-        starts = self._index.content_starts
-        return open_part(self.root / _CONTENTS, starts[number], starts[number + 1])
-
-    def metadata(self, key: str) -> dict[str, Any]:
-        """Return what is known of the document behind a key."""
-        with (self.root / _INDEX).open("rb") as index:
-            index.seek(self._index.row_starts[self._index.numbers[key]])
-            row = json.loads(index.readline())
-        own = {name: row[name] for name in ("document_id", "name", "media_type")}
-        return {**row["metadata"], **own}
-
-
-@dataclass(frozen=True, slots=True)
-class _Index:
-    """Where what stands in the files of a stage.
-
-    Attributes:
-        keys: Raw keys by document id, in the benchmark's order.
-        numbers: Positions in that order by raw key.
-        row_starts: Where the row of each document starts in the index.
-        content_starts: Where the content of each document starts; and the end.
-    """
-
-    keys: dict[str, str]
-    numbers: dict[str, int]
-    row_starts: array[int]
-    content_starts: array[int]
 
 
 async def stage_documents(
@@ -194,13 +79,13 @@ async def stage_documents(
         async with _locked(folder):
             if not (folder / _DONE).is_file():
                 await _write_stage(loaded, folder)
+        staged = _read_stage(loaded, folder)
     except HetaError:
         raise
     except Exception as error:
         raise BenchmarkError(
             f"the documents cannot be staged: {exception_text(error)}", where=where
         ) from error
-    staged = _read_stage(loaded, folder)
     if strict and staged.dangling:
         raise BenchmarkError(
             staged.warnings[0],
@@ -291,7 +176,7 @@ def _absolute(loaded: LoadedBenchmark, path: Path) -> Path:
 async def _write_stage(loaded: LoadedBenchmark, folder: Path) -> None:
     digest = sha256()
     problems: dict[str, str] = {}
-    with _begin(folder) as contents, (folder / _INDEX).open("wb") as index:
+    with _begin(folder) as contents, (folder / INDEX).open("wb") as index:
         async for document in _documents(loaded):
             row = _row(loaded, document)
             start = contents.tell()
@@ -313,7 +198,7 @@ async def _write_stage(loaded: LoadedBenchmark, folder: Path) -> None:
 def _begin(folder: Path) -> BinaryIO:
     shutil.rmtree(folder, ignore_errors=True)  # what a killed process left
     folder.mkdir()
-    return (folder / _CONTENTS).open("wb")
+    return (folder / CONTENTS).open("wb")
 
 
 def _finish(folder: Path, done: Mapping[str, Any]) -> None:
@@ -362,7 +247,7 @@ def _open_origin(loaded: LoadedBenchmark, document: BenchmarkDocument) -> Binary
 
 def _read_stage(loaded: LoadedBenchmark, folder: Path) -> StagedDocuments:
     done = json.loads((folder / _DONE).read_bytes())
-    index = _read_index(folder / _INDEX)
+    index = read_index(folder / INDEX)
     dangling = dangling_documents(loaded.cases.values(), loaded.units, index.keys)
     return StagedDocuments(
         root=folder,
@@ -377,26 +262,12 @@ def _read_stage(loaded: LoadedBenchmark, folder: Path) -> StagedDocuments:
     )
 
 
-def _read_index(path: Path) -> _Index:
-    keys: dict[str, str] = {}
-    numbers: dict[str, int] = {}
-    row_starts, content_starts = array("Q"), array("Q", [0])
-    row_start = 0
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines):
-            row = json.loads(line)
-            keys[row["document_id"]] = row["key"]
-            numbers[row["key"]] = number
-            row_starts.append(row_start)
-            content_starts.append(content_starts[-1] + row["size"])
-            row_start += len(line)
-    return _Index(keys, numbers, row_starts, content_starts)
-
-
 def _dataset_digest(loaded: LoadedBenchmark, documents: str) -> str:
     digest = sha256(documents.encode())
     for record in (*loaded.cases.values(), *loaded.units):
-        digest.update(canonical_json(plain(record)))
+        # Whole, unlike what goes into reports: a unit may name any number of documents.
+        whole = plain(record, max_nodes=sys.maxsize, max_text=sys.maxsize)
+        digest.update(canonical_json(whole))
     return digest.hexdigest()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_heta.core.aggregate import build_report, summarise_mode
+from pytest_heta.core.aggregate import build_report, dataset_metadata, summarise_mode
 from pytest_heta.core.gates import ResolvedGate, decide_gates, resolve_gates, suite_gates
 from pytest_heta.core.plan import BenchmarkPlan, Sample, recipe_modes
 from pytest_heta.core.snapshot import config_snapshot, package_versions
@@ -212,13 +212,7 @@ class ConclusionPlugin:
             "interrupted": self._interrupted,
             # Other plugins may repeat an item; its sample is the same.
             "selected_samples": len({s for known, s in run.selected.values() if known == label}),
-            "warnings": [
-                *plan.warnings,
-                *(dataset.warnings if dataset else ()),
-                *self._closing_problems(plan),
-            ],
-            "dangling_ids": dataset.dangling if dataset else [],
-            "dataset_documents": dataset.document_count if dataset else None,
+            **dataset_metadata(plan, dataset, self._collector.closing.get(label, {})),
         }
         return build_report(
             plan,
@@ -231,19 +225,12 @@ class ConclusionPlugin:
                 plan,
                 dataset_digest=dataset.digest if dataset else None,
                 root=run.config.rootpath,
+                concurrency=run.concurrency,
                 warmup=run.options.warmup,
             ),
             metadata=metadata,
             summaries=summaries,
         )
-
-    def _closing_problems(self, plan: BenchmarkPlan) -> list[str]:
-        problems = self._collector.closing.get(plan.label, {})
-        return [
-            f"run unit {unit.unit_id} could not be closed: {problems[unit.unit_id]}"
-            for unit in plan.units
-            if unit.unit_id in problems
-        ]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from itertools import cycle, islice
 from typing import Any, Final
 
 import pytest
 
 from pytest_heta.core.plan import BenchmarkPlan, FailOn, Sample
-from pytest_heta.core.query import QueryOutcome, query_case
-from pytest_heta.core.result import case_result
-from pytest_heta.core.score import score_case
+from pytest_heta.core.sample import ask_sample, score_sample
 from pytest_heta.models import (
     BenchmarkCase,
     EvaluationCaseResult,
@@ -96,44 +93,21 @@ class CaseItem:
     ) -> tuple[EvaluationCaseResult, QueryResponse | None]:
         """Return the record of the sample, and the response before it was trimmed."""
         plan = self._entry.plan
-        pair = (self.sample.unit, self.mode)
-        cold = pair not in self._entry.asked
-        if cold:
-            self._entry.asked.add(pair)
-            cold = not await self._warm_up(knowledge_base)
-        outcome = await self._ask(knowledge_base, self.case.query)
-        scores = await score_case(
-            self._entry.evaluators,
-            case=self.case,
-            response=outcome.response,
-            error=outcome.error,
-            top_k=plan.top_k,
-            metrics=plan.metrics,
+        options = self._run.options
+        outcome, cold = await ask_sample(
+            knowledge_base, plan, self.sample, asked=self._entry.asked, warmup=options.warmup
         )
-        result = case_result(
+        result = await score_sample(
+            self._entry.evaluators,
+            plan,
             self.sample,
-            plan.cases[self.sample.case],
-            outcome,
-            scores,
-            level=self._run.options.responses,
+            case=self.case,
+            outcome=outcome,
+            level=options.responses,
             cold=cold,
             metadata={"node_id": self._item.nodeid},
         )
         return result, outcome.response
-
-    async def _warm_up(self, knowledge_base: Any) -> bool:
-        """Ask the unit's cases without recording them; whether any was asked."""
-        count = self._run.options.warmup
-        unit = next(u for u in self._entry.plan.units if u.unit_id == self.sample.unit)
-        for case_id in islice(cycle(unit.case_ids), count):
-            await self._ask(knowledge_base, self._entry.loaded.cases[case_id].query)
-        return count > 0
-
-    async def _ask(self, knowledge_base: Any, query: str) -> QueryOutcome:
-        plan = self._entry.plan
-        return await query_case(
-            knowledge_base, query=query, mode=self.mode, top_k=plan.top_k, options=plan.options
-        )
 
 
 def note_result(

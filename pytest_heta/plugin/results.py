@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from pytest_heta.core._plain import exception_text
+from pytest_heta.core._calls import evaluation_error
 from pytest_heta.core.plan import BenchmarkPlan, Sample
 from pytest_heta.core.result import failed_result
+from pytest_heta.core.staging import DatasetFacts
 from pytest_heta.errors import BuildError, HetaError, one_line
 from pytest_heta.models import EvaluationCaseResult, EvaluationError, UnitBuild
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
@@ -107,11 +107,7 @@ class ReportPlugin:
         """Record the failure of an item that never came to its result."""
         plan = unit.entry.plan
         sample = sample_of(item)
-        failure = EvaluationError(
-            message=str(error) if isinstance(error, HetaError) else exception_text(error),
-            error_type=_error_type(when, error),
-            metadata={"exception": type(error).__name__},
-        )
+        failure = evaluation_error(error, _error_type(when, error))
         result = failed_result(plan, sample, failure, metadata={"node_id": item.nodeid})
         note_result(item, plan, sample, result)
         show_details(item, plan, unit.entry.loaded.cases[sample.case], result, None)
@@ -122,16 +118,6 @@ def _error_type(when: str, error: BaseException) -> str:
     if isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout (>"):
         return "timeout"
     return "build" if isinstance(error, BuildError) or when == "setup" else "call"
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetFacts:
-    """What staging the documents of a benchmark found out."""
-
-    digest: str
-    document_count: int
-    warnings: list[str]
-    dangling: list[str]
 
 
 class ResultCollector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -57,6 +57,7 @@ class Run:
         entries: What is planned, by plan label, in collection order. The
             controller of a distributed run has plans only.
         selected: Samples of the selected items by node id.
+        concurrency: Processes that ask at the same time.
         baseline: Reports to show differences to, by report key.
         refusals: Why suites cannot be run as they are declared.
     """
@@ -79,6 +80,7 @@ class Run:
         self.plans: dict[str, BenchmarkPlan] = {}
         self.selected: dict[str, tuple[str, Sample]] = {}
         self.refusals: list[str] = []
+        self.concurrency = 1
         self._loop: LoopThread | None = None
         self._directory: Path | None = None
         self._owns_directory = False
@@ -231,12 +233,7 @@ class Run:
         staged = self._staged.get(entry.plan.benchmark.name)
         if not isinstance(staged, StagedDocuments):
             return None
-        return {
-            "digest": staged.dataset_digest,
-            "document_count": staged.document_count,
-            "warnings": list(staged.warnings),
-            "dangling": list(staged.dangling),
-        }
+        return asdict(staged.facts)
 
 
 RUN: Final = pytest.StashKey[Run]()

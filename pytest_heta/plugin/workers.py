@@ -63,6 +63,11 @@ class ControllerPlugin:
         self._set_up: dict[Any, str] = {}
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, specs: Sequence[object]) -> None:
+        """Note how many workers there will be."""
+        self._run.concurrency = len(specs)
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker where the run's folder is, and what it cannot see in its arguments."""
         node.workerinput["heta_directory"] = str(self._run.directory)

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from pytest_heta.models import QueryResult
 from pytest_heta.recipes._splitting import Piece
 
 __all__ = ["ChunkCollector", "ChunkStore", "TextStore", "folded"]
+
+_LONE: Final = "surrogatepass"
+"""Keys and ids come from elsewhere and must come back as they were."""
 
 
 class TextStore:
@@ -36,10 +39,6 @@ class TextStore:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays to save."""
         return {"data": self._data, "ends": self._ends}
-
-
-_LONE = "surrogatepass"
-"""Keys and ids come from elsewhere and must come back as they were."""
 
 
 class _TextCollector:

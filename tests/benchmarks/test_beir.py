@@ -345,7 +345,7 @@ def test_gold_documents_that_do_not_exist_are_kept(beir, load):
 
 def test_strict_refuses_gold_documents_that_do_not_exist(beir, load):
     folder = beir(qrels="q1 dA 1\nq1 ghost9 1\nq2 ghost8 0\n")
-    with pytest.raises(DatasetInvalidError, match=r"1 gold documents .*: 'ghost9'") as caught:
+    with pytest.raises(DatasetInvalidError, match=r"1 gold document is .*: 'ghost9'") as caught:
         load(BeirBenchmark(folder, strict=True))
     assert caught.value.where == f"{folder / 'qrels' / 'test.tsv'}:2"
 

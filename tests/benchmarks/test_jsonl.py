@@ -721,7 +721,7 @@ def test_strict_refuses_gold_documents_that_do_not_exist(jsonl, load):
     )
     kept = load(JsonlBenchmark(folder)).case("c1").expected.evidence
     assert [e.reference_id for e in kept] == ["d1", "ghost"]
-    with pytest.raises(DatasetInvalidError, match=r"cases.jsonl:1: 1 gold documents .*'ghost'"):
+    with pytest.raises(DatasetInvalidError, match=r"cases.jsonl:1: 1 gold document is .*'ghost'"):
         load(JsonlBenchmark(folder, strict=True))
     complete = jsonl([case(evidence=["d1"])], DOCUMENTS)
     assert load(JsonlBenchmark(complete, strict=True)).documents

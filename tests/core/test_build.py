@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from types import SimpleNamespace
 
 import pytest
 
@@ -203,6 +204,22 @@ class TestClosing:
 
     def test_what_cannot_be_closed_is_left(self):
         assert asyncio.run(close_knowledge_base(object())) is None
+
+    def test_one_whose_modes_cannot_be_read_is_not_left_open(self, fakes, tmp_path):
+        class Broken(fakes.KnowledgeBase):
+            @property
+            def available_queries(self):
+                raise OSError("gone")
+
+            @available_queries.setter
+            def available_queries(self, modes):
+                pass
+
+        made = Broken(None)
+        recipe = SimpleNamespace(create=lambda: made)
+        with pytest.raises(BuildError, match="OSError: gone"):
+            build(recipe, tmp_path)
+        assert made.closed == 1
 
 
 class TestName:

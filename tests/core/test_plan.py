@@ -1,6 +1,10 @@
 """The plan: which samples there are."""
 
+import asyncio
+import math
 import random
+import re
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -275,11 +279,26 @@ class TestMetrics:
             ({"worst": float("inf")}, "higher", None),
             ({"worst": float("nan")}, "higher", None),
             ({"worst": -1}, "higher", -1.0),
+            ({"worst": Decimal("0.5")}, "higher", 0.5),
         ],
     )
     def test_what_a_lost_score_counts_as(self, attributes, direction, worst):
         spec = metric_spec(Evaluator("e", **attributes))
         assert (spec.direction, spec.worst) == (direction, worst)
+
+    @pytest.mark.parametrize(
+        ("attributes", "message"),
+        [
+            ({"direction": "minimize"}, "direction = 'minimize' is not allowed; use higher or"),
+            ({"direction": None}, "direction = None is not allowed"),
+            ({"k": "5"}, "k = '5' is not allowed; use a whole number from 1"),
+            ({"k": 0}, "k = 0 is not allowed"),
+            ({"k": True}, "k = True is not allowed"),
+        ],
+    )
+    def test_what_cannot_be_meant_is_refused(self, attributes, message):
+        with pytest.raises(ConfigurationError, match=re.escape(f"evaluator 'e': {message}")):
+            metric_spec(Evaluator("e", **attributes))
 
     def test_what_does_not_apply_is_known_before_the_query(self, fakes, tmp_path):
         evaluators = (
@@ -293,6 +312,15 @@ class TestMetrics:
         plan = fakes.plan(tmp_path, benchmark=two_cases, evaluators=evaluators)
         assert plan.cases["judged"].exempt == {"never": "skipped"}
         assert plan.cases["unjudged"].exempt == {"ndcg@10": "unjudged", "never": "skipped"}
+
+    def test_an_evaluator_that_cannot_say_whether_it_applies_does(self, fakes, tmp_path):
+        evaluators = (Evaluator("broken", applies=lambda case: 1 / 0),)
+        assert fakes.plan(tmp_path, "q1", evaluators=evaluators).cases["q1"].exempt == {}
+
+    @pytest.mark.parametrize("applies", [True, asyncio.sleep])
+    def test_one_that_cannot_be_asked_is_refused(self, fakes, tmp_path, applies):
+        with pytest.raises(ConfigurationError, match="evaluator 'odd': applies = "):
+            fakes.plan(tmp_path, "q1", evaluators=(Evaluator("odd", applies=applies),))
 
 
 class TestText:
@@ -308,6 +336,19 @@ class TestText:
         )
         assert plan.label == "tiny@fake"
         assert BenchmarkPlan.from_json(plan.as_json()) == plan
+
+    def test_what_json_lacks_becomes_plain_data(self, fakes, tmp_path):
+        endless = {}
+        endless["again"] = endless
+        case = fakes.case("q1", "?", "d").model_copy(update={"labels": {"spans": {(1, 2): "x"}}})
+        odd = fakes.Benchmark([fakes.document("d")], [case])
+        odd._units = (BenchmarkRunUnit(unit_id="u", metadata={"index": object(), "of": {1: 2}}),)
+        plan = fakes.plan(tmp_path, benchmark=odd, options={("a", 1): endless, "n": math.nan})
+        read = BenchmarkPlan.from_json(plan.as_json())
+        assert read.options == {"('a', 1)": {"again": "…"}, "n": None}
+        assert read.cases["q1"].labels == {"spans": {"(1, 2)": "x"}}
+        assert read.units[0].metadata["of"] == {"1": 2}
+        assert list(read.samples()) == list(plan.samples())
 
     def test_a_manifest_that_is_no_mapping_is_kept_as_text(self, fakes, tmp_path):
         recipe = fakes.Recipe()

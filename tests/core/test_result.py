@@ -1,13 +1,14 @@
 """The record of a sample, and how much of a response it keeps."""
 
+import dataclasses
 import json
 import math
 
 import pytest
 
-from pytest_heta.core.plan import CasePlan, Sample
+from pytest_heta.core.plan import CasePlan, MetricSpec, Sample
 from pytest_heta.core.query import QueryOutcome
-from pytest_heta.core.result import case_result, trim_response
+from pytest_heta.core.result import case_result, failed_result, trim_response
 from pytest_heta.models import (
     EvaluationError,
     EvaluationScore,
@@ -133,3 +134,25 @@ class TestRecord:
         assert record.response is None
         assert record.latency_ms is None
         assert "distinct_documents" not in record.metadata
+
+    def test_a_sample_that_was_never_asked_is_scored_by_its_plan(self, fakes, tmp_path):
+        metrics = [
+            MetricSpec("hit@3", k=3),
+            MetricSpec("hit@20", k=20),
+            MetricSpec("mine"),
+            MetricSpec("judged"),
+        ]
+        plan = fakes.plan(tmp_path, "q1", metrics=metrics)
+        exempt = CasePlan("q1", "?", exempt={"mine": "skipped", "judged": "unjudged"})
+        plan = dataclasses.replace(plan, cases={"q1": exempt})
+        error = EvaluationError(message="no", error_type="build")
+        record = failed_result(plan, next(plan.samples()), error, metadata={"node_id": "n"})
+        assert record.error == error
+        assert record.metadata["node_id"] == "n"
+        told = [(score.name, score.status, score.metadata.get("reason")) for score in record.scores]
+        assert told == [
+            ("hit@3", "errored", None),
+            ("hit@20", "skipped", "depth"),
+            ("mine", "skipped", "not applicable"),
+            ("judged", "unjudged", "no positive judgment"),
+        ]

@@ -206,13 +206,14 @@ class TestFailures:
         assert failed.message == str(error)
         assert recipe.calls == []
 
-    def test_an_error_that_is_not_ours_is_told_as_well(self, run, fakes, three):
-        class Broken(fakes.Recipe):
-            def manifest(self):
-                raise ZeroDivisionError("no manifest")
+    def test_an_error_that_is_not_ours_is_told_as_well(self, run, fakes):
+        class Broken(fakes.Benchmark):
+            async def cases(self, prepared):
+                raise ZeroDivisionError("no cases")
+                yield
 
-        failed, error = run(three, Broken())
-        assert (failed.code, failed.message) == ("error", "ZeroDivisionError: no manifest")
+        failed, error = run(Broken(), fakes.Recipe())
+        assert (failed.code, failed.message) == ("error", "ZeroDivisionError: no cases")
         assert isinstance(error, ZeroDivisionError)
 
 

@@ -336,6 +336,14 @@ class TestReturnedValues:
         assert (made.value, made.status) == (None, "errored")
         assert made.metadata["error"] == recorded
 
+    def test_metadata_may_have_any_names(self):
+        metadata = {"name": "a", "kind": "b", "message": "c"}
+        made = as_score({"value": None, "metadata": metadata}, "mine")
+        assert made.metadata == {
+            **metadata,
+            "error": {"type": "no_value", "message": "a score without value and reason"},
+        }
+
     def test_metadata_is_plain_and_a_copy(self):
         cycle = {}
         cycle["self"] = cycle

@@ -375,6 +375,22 @@ class TestOnce:
         assert first.root == second.root
         assert first.dataset_digest != second.dataset_digest
 
+    def test_every_case_of_a_large_unit_is_part_of_the_dataset(self, fakes, tmp_path):
+        names = [f"q{number}" for number in range(12_000)]
+        swapped = [*names[:-2], names[-1], names[-2]]
+        cases = [fakes.case(name) for name in names]
+        pair = [
+            fakes.Benchmark(
+                [fakes.document("a")],
+                cases,
+                [BenchmarkRunUnit(unit_id="all", document_ids=("a",), case_ids=order)],
+            )
+            for order in (names, swapped)
+        ]
+        first, second = self.staged_twice(fakes, tmp_path, *pair)
+        assert first.root == second.root
+        assert first.dataset_digest != second.dataset_digest
+
     def test_what_a_killed_process_left_is_written_again(self, fakes, tmp_path):
         loaded = fakes.load(fakes.Benchmark([fakes.document("a", "x")]), tmp_path)
         first = asyncio.run(stage_documents(loaded, tmp_path / "stage"))

@@ -194,7 +194,7 @@ def test_timeout_of_one_case(world, kind):
                     return super().query(text, mode=mode, top_k=top_k, options=options)
             """
         )
-    result = world.run("--timeout=1", "--heta-mode=overlap")
+    result = world.run("--timeout=2", "--heta-mode=overlap")
     result.assert_outcomes(passed=2, failed=1)
     report = world.report()
     assert [r["error"] and r["error"]["error_type"] for r in report["case_results"]] == [
@@ -219,7 +219,7 @@ def test_timeout_of_a_build(world):
         recipe = Recipe()
         """
     )
-    result = world.run("--timeout=1", "--heta-mode=overlap", "--heta-limit=1")
+    result = world.run("--timeout=2", "--heta-mode=overlap", "--heta-limit=1")
     result.assert_outcomes(errors=1)
     (only,) = world.report()["case_results"]
     assert only["error"]["error_type"] == "timeout"

@@ -50,25 +50,6 @@ def file_of(world):
     return json.loads((world.path / "report.json").read_text(encoding="utf-8"))
 
 
-def without_times(report):
-    """Return a report without what differs between any two runs."""
-    text = json.dumps(report)
-
-    def scrub(value):
-        if isinstance(value, dict):
-            return {
-                key: scrub(item)
-                for key, item in value.items()
-                if not (
-                    key.endswith(("_ms", "_seconds", "_at", "latency"))
-                    or key in {"report_id", "worker"}
-                )
-            }
-        return [scrub(item) for item in value] if isinstance(value, list) else value
-
-    return scrub(json.loads(text))
-
-
 # --- what is in it -----------------------------------------------------------------
 
 
@@ -307,14 +288,14 @@ def test_what_is_not_finite_counts_as_worst_and_labels_are_counted(world, odd):
     assert metrics["numpy_bool"]["mean"] == 1
 
 
-def test_odd_values_are_the_same_with_two_workers(world, odd):
+def test_odd_values_are_the_same_with_two_workers(world, odd, comparable):
     serial = world.run("--junitxml=serial.xml")
     (one,) = world.reports()
     parallel = world.run("-n2", "--junitxml=parallel.xml")
     (two,) = world.reports()
     serial.assert_outcomes(failed=6)
     parallel.assert_outcomes(failed=6)
-    assert without_times(one) == without_times(two)
+    assert comparable(one) == comparable(two)
 
 
 def test_a_score_of_a_result_that_is_not_finite_is_null(world):

@@ -62,6 +62,9 @@ def test_report_is_that_of_a_serial_run(world, builds, comparable):
     world.run("-n2", *gates).assert_outcomes(passed=19, failed=1)
     distributed = world.report()
     assert builds() == {"a": 2, "b": 2, "c": 2}
+    # Latencies are compared only at equal concurrency, so the report has to tell it.
+    assert serial["config_snapshot"]["concurrency"] == 1
+    assert distributed["config_snapshot"]["concurrency"] == 2
     assert comparable(distributed) == comparable(serial)
     assert [result["case_id"] for result in distributed["case_results"][:3]] == ["a0", "a1", "a2"]
     assert set(workers_of_units(distributed).values()) == {"gw0", "gw1"}
