@@ -23,7 +23,7 @@ from pytest_heta.core._plain import exception_text, portable_name
 from pytest_heta.core.gates import parse_gate
 from pytest_heta.core.plan import PlanSettings, Suite, check_name, recipe_modes
 from pytest_heta.core.result import ResponseLevel
-from pytest_heta.core.runner import RunOptions, run_benchmark
+from pytest_heta.core.runner import RunnerOptions, run_benchmark
 from pytest_heta.core.suite import (
     as_suite,
     check_whole,
@@ -313,7 +313,7 @@ def run(  # noqa: PLR0913 - one keyword for each option
         seed=seed,
         repeat=repeat,
     )
-    run_options = RunOptions(
+    run_options = RunnerOptions(
         settings=settings,
         gates=tuple(parse_gate(text, "run") for text in listed_texts("gates", gates, "run")),
         responses=responses,
@@ -333,7 +333,7 @@ def run(  # noqa: PLR0913 - one keyword for each option
 
 
 async def _report(
-    declared: Suite, recipe: Any, workspace: Path, options: RunOptions
+    declared: Suite, recipe: Any, workspace: Path, options: RunnerOptions
 ) -> EvaluationReport:
     """Return the report that a run ends with."""
     report: EvaluationReport | None = None

@@ -63,11 +63,11 @@ from pytest_heta.models import (
 )
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
-__all__ = ["RunOptions", "run_benchmark", "unit_workspace"]
+__all__ = ["RunnerOptions", "run_benchmark", "unit_workspace"]
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunnerOptions:
     """How a run is made.
 
     Attributes:
@@ -97,7 +97,7 @@ async def run_benchmark(
     recipe: Any,
     *,
     workspace: Path,
-    options: RunOptions | None = None,
+    options: RunnerOptions | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[RunEvent, None]:
     """Run one benchmark with one recipe.
@@ -118,7 +118,7 @@ async def run_benchmark(
             results.
     """
     try:
-        run = await _begin(suite, recipe, workspace, options or RunOptions())
+        run = await _begin(suite, recipe, workspace, options or RunnerOptions())
         yield RunStarted(
             benchmark=run.plan.benchmark.name,
             recipe=run.plan.recipe_name,
@@ -153,7 +153,7 @@ class _Run:
     gates: tuple[ResolvedGate, ...]
     recipe: Any
     workspace: Path
-    options: RunOptions
+    options: RunnerOptions
     started_at: datetime
     staged: StagedDocuments | None = None
     builds: list[UnitBuild] = field(default_factory=list)
@@ -197,7 +197,7 @@ class _Run:
         )
 
 
-async def _begin(suite: Suite, recipe: Any, workspace: Path, options: RunOptions) -> _Run:
+async def _begin(suite: Suite, recipe: Any, workspace: Path, options: RunnerOptions) -> _Run:
     started_at = datetime.now(UTC)
     loaded = await load_benchmark(suite, _folders(workspace))
     written = (*options.gates, *(parse_gate(text, "suite") for text in suite.gates))

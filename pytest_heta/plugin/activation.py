@@ -160,7 +160,8 @@ def _report_targets(config: pytest.Config, options: RunOptions) -> list[ReportTa
     place = config.invocation_params.dir if named else place_for_files(config)
     with _blaming(source_of(config, "report")):
         targets = [parse_report_option(text) for text in options.reports]
-    return [target._replace(path=place / target.path) for target in targets]
+    # A shell leaves the tilde in json:~/report.json alone.
+    return [target._replace(path=place / target.path.expanduser()) for target in targets]
 
 
 def _check_targets(config: pytest.Config, targets: list[ReportTarget]) -> None:

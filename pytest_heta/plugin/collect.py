@@ -9,7 +9,8 @@ other plugin sees what it knows.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -44,6 +45,18 @@ class SuiteModule(pytest.Module):
 
     def __repr__(self) -> str:
         return f"<Suite {self.name}>"
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Import the file; say in one line what it declares wrongly."""
+        try:
+            return super().collect()
+        except HetaError as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno for frame in frames if frame.filename == str(self.path)]
+            text = f"{self.nodeid}:{lines[-1]}: {error}" if lines else str(error)
+            if isinstance(error, ConfigurationError):
+                run_of(self.config).refusals.append(text)
+            raise self.CollectError(text) from error
 
 
 class DatasetFile(pytest.Module):

@@ -209,7 +209,12 @@ def add_options(parser: pytest.Parser) -> None:
 
 def given_recipes(config: pytest.Config) -> tuple[str, ...]:
     """Return the recipes of the command line, or else of the ini file."""
-    return tuple(config.getoption("heta_recipe") or config.getini("heta_recipe"))
+    return tuple(config.getoption("heta_recipe") or _lines(config, "heta_recipe"))
+
+
+def _lines(config: pytest.Config, key: str) -> tuple[str, ...]:
+    """Return an ini key of several values; an array in TOML may hold anything."""
+    return tuple(map(str, config.getini(key)))
 
 
 def wants_listing(config: pytest.Config) -> bool:
@@ -232,7 +237,12 @@ class _Reader:
 
     def flag(self, name: str) -> bool:
         option = _option(name)
-        return bool(self._config.getoption(option.key) or self._config.getini(option.key))
+        if self._config.getoption(option.key):
+            return True
+        try:
+            return bool(self._config.getini(option.key))
+        except (ValueError, pytest.UsageError) as error:  # the latter since pytest 9
+            refuse(option.key, str(error))
 
     def is_on_command_line(self, name: str) -> bool:
         return self._config.getoption(_option(name).key) is not None
@@ -251,7 +261,7 @@ class _Reader:
         values = self._config.getoption(option.key)
         if values:
             return tuple(values), option.flag
-        return tuple(self._config.getini(option.key)), option.key
+        return _lines(self._config, option.key), option.key
 
     def number(self, name: str, *, least: int) -> int | None:
         given = self.text(name)
@@ -297,7 +307,7 @@ def read_options(config: pytest.Config) -> RunOptions:
     baseline = reader.text("baseline")
     show = reader.text("show")
     gates = [(text, "command line") for text in config.getoption("heta_gate") or ()]
-    gates += [(text, "ini") for text in config.getini("heta_gate")]
+    gates += [(text, "ini") for text in _lines(config, "heta_gate")]
     no_gates = reader.flag("no-gates")
     require_gates = reader.flag("require-gates")
     if no_gates and require_gates:

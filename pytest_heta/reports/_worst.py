@@ -48,9 +48,8 @@ class WorstCase:
 
 
 def worst_cases(report: EvaluationReport, per_mode: int = 5) -> list[WorstCase]:
-    """Return the worst samples of each mode by the report's primary metric.
+    """Return the worst samples of each mode by the suite's first metric with numbers.
 
-    That is ``metadata["primary_metric"]``, else the first metric with numbers.
     Errored samples come first, then the values from the worst on; ties keep
     the benchmark's order. Samples without a value, and those as good as can
     be (1 of a metric whose values lie in 0..1; 0 if lower is better) are left
@@ -112,11 +111,9 @@ def _summaries(report: EvaluationReport) -> Iterator[MetricSummary]:
 
 
 def _primary_metric(report: EvaluationReport) -> str | None:
-    numeric = dict.fromkeys(
-        summary.metric for summary in _summaries(report) if summary.value_counts is None
-    )
-    named = report.metadata.get("primary_metric")
-    return named if named in numeric else next(iter(numeric), None)
+    """Return the first metric with numbers."""
+    numeric = (s.metric for s in _summaries(report) if s.value_counts is None)
+    return next(numeric, None)
 
 
 def _direction(report: EvaluationReport, metric: str | None) -> Direction:

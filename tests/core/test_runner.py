@@ -6,7 +6,7 @@ import pytest
 
 from pytest_heta.core.gates import parse_gate
 from pytest_heta.core.plan import PlanSettings, Suite
-from pytest_heta.core.runner import RunOptions, run_benchmark, unit_workspace
+from pytest_heta.core.runner import RunnerOptions, run_benchmark, unit_workspace
 from pytest_heta.errors import BenchmarkError, GateInvalidError, ModeUnknownError
 from pytest_heta.models import BenchmarkRunUnit
 
@@ -18,7 +18,7 @@ def run(tmp_path):
     def events(benchmark, recipe, cancelled=lambda seen: False, **options):
         suite = {name: options.pop(name) for name in ("gates", "modes") if name in options}
         own_gates = tuple(parse_gate(text, "run") for text in options.pop("own_gates", ()))
-        run_options = RunOptions(gates=own_gates, **options)
+        run_options = RunnerOptions(gates=own_gates, **options)
         seen = []
 
         async def consume():

@@ -284,7 +284,6 @@ def test_other_benchmarks_are_run_in_spite_of_a_broken_one(world, write):
         ("from pytest_heta import nothing\n", "*cannot import name 'nothing'*"),
         ("from pytest_heta import suite\nraise ValueError('broken suite')\n", "*broken suite*"),
         ("from pytest_heta import suite\nx = = 1\n", "*SyntaxError*"),
-        ("from pytest_heta import suite\nx = suite(1)\n", "*bench_toys.py:2*"),
     ],
 )
 def test_broken_suite_file_is_a_collection_error(world, write, text, message):
@@ -293,6 +292,21 @@ def test_broken_suite_file_is_a_collection_error(world, write, text, message):
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([message])
+
+
+def test_suite_declared_wrongly_is_refused_by_its_line(world, write):
+    write("bench_toys.py", "from pytest_heta import suite\n\nx = suite(1)\n")
+    assert world.usage_error().startswith("bench_toys.py:3: [configuration-invalid] suite: a int ")
+
+
+def test_wrong_manifest_in_a_suite_file_is_one_line(world, write):
+    write(
+        "bench_toys.py", "from pytest_heta import BenchmarkManifest\nBenchmarkManifest(name='a b')"
+    )
+    result = world.run()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["bench_toys.py:2: ?model-invalid? BenchmarkManifest.name = *"])
+    result.stdout.no_fnmatch_line("*Traceback*")
 
 
 def test_suite_file_may_skip_itself(world, write):

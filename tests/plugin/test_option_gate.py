@@ -96,11 +96,18 @@ def test_what_is_no_gate_in_the_ini_file_is_refused_by_its_key(world):
     assert world.usage_error().startswith("heta_gate: [gate-invalid] gate 'overlap.recall@1': ")
 
 
-def test_what_is_no_gate_in_a_suite_stops_collection(world):
+@pytest.mark.parametrize("key", ["gate", "mode", "option", "recipe", "report"])
+def test_a_number_in_a_list_of_toml_is_refused_by_its_key(world, key):
+    world.pytester.makepyprojecttoml(f"[tool.pytest.ini_options]\nheta_{key} = [1.5]\n")
+    assert world.usage_error(recipe=None if key == "recipe" else "recipe.py:recipe").startswith(
+        f"heta_{key}: "
+    )
+
+
+def test_what_is_no_gate_in_a_suite_is_refused_by_its_place(world):
     world.suite("gates=['overlap.recall@1']")
-    result = world.run()
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*gate 'overlap.recall@1': there is no operator*"])
+    error = world.usage_error()
+    assert error.startswith("bench_toys.py:5: [gate-invalid] gate 'overlap.recall@1': there is no")
 
 
 @pytest.mark.parametrize(

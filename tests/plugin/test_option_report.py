@@ -28,6 +28,13 @@ def test_an_absolute_path_is_taken_as_it_is(world, tmp_path):
     assert target.exists()
 
 
+def test_the_home_folder_may_be_written_as_a_tilde(world, monkeypatch):
+    monkeypatch.setenv("HOME", str(world.path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(world.path / "home"))
+    world.run("--heta-report=json:~/out.json").assert_outcomes(passed=6)
+    assert len(world.reports("home/out.json")) == 1
+
+
 def test_the_option_repeats(world):
     world.run("--heta-report=json:a.json", "--heta-report=json:b.json")
     assert written(world, "a.json")

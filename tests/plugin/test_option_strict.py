@@ -44,3 +44,8 @@ def test_the_ini_key_is_strict(world):
     world.ini("heta_strict = true")
     world.run("--heta-mode=overlap").assert_outcomes(errors=2)
     world.run("--heta-mode=overlap", "-o", "heta_strict=false").assert_outcomes(passed=2)
+
+
+def test_what_is_neither_true_nor_false_is_refused_by_its_key(world):
+    world.ini("heta_strict = maybe")
+    assert world.usage_error() == "heta_strict: invalid truth value 'maybe'"

@@ -98,7 +98,7 @@ def test_each_mode_has_its_own_in_the_order_of_the_modes(report_of, scored):
     assert len(worst_cases(report_of(results))) == 15
 
 
-def test_the_metric_is_the_primary_one_else_the_first_with_numbers(
+def test_the_metric_is_the_first_with_numbers(
     report_of, make_result, make_score, make_metric
 ):
     metrics = [
@@ -111,8 +111,7 @@ def test_the_metric_is_the_primary_one_else_the_first_with_numbers(
         make_result("b", make_score("recall@5", 0.2), make_score("mrr@10", 0.8)),
     ]
     assert ids(worst_cases(report_of(results, metrics))) == ["a", "b"]
-    assert ids(worst_cases(report_of(results, metrics, primary_metric="mrr@10"))) == ["b", "a"]
-    assert ids(worst_cases(report_of(results, metrics, primary_metric="verdict"))) == ["a", "b"]
+    assert ids(worst_cases(report_of(results, [metrics[0], *metrics[:0:-1]]))) == ["b", "a"]
 
 
 def test_without_numbers_only_errors_are_shown(make_report, make_result):
