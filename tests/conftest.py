@@ -5,6 +5,7 @@ from __future__ import annotations
 # Inner runs of pytester forget modules that they import first. Modules with
 # state of their own (stash keys, extension modules) must be here before.
 import numpy as np  # noqa: F401
+import pytest
 from hypothesis import settings
 
 import pytest_heta.plugin.activation  # noqa: F401
@@ -13,3 +14,10 @@ import pytest_heta.plugin.activation  # noqa: F401
 # one that everybody sees.
 settings.register_profile("heta", deadline=None, derandomize=True)
 settings.load_profile("heta")
+
+
+@pytest.fixture(autouse=True)
+def _inner_sessions_are_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide from inner pytest sessions that the outer one may be distributed."""
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID"):
+        monkeypatch.delenv(name, raising=False)

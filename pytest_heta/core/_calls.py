@@ -18,6 +18,7 @@ __all__ = [
     "call_shape",
     "error_text",
     "evaluation_error",
+    "raised_at",
 ]
 
 _NAMED: Final = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -100,7 +101,7 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
 def evaluation_error(error: BaseException, error_type: str) -> EvaluationError:
     """Return an exception as the record of why a sample could not be run."""
     metadata: dict[str, Any] = {"exception": type(error).__name__}
-    where = _raised_at(error)
+    where = raised_at(error)
     if where is not None:
         metadata["raised_at"] = where
     return EvaluationError(
@@ -116,7 +117,7 @@ def error_text(error: BaseException) -> str:
     return safe_str(error) if isinstance(error, HetaError) else exception_text(error)
 
 
-def _raised_at(error: BaseException) -> str | None:
+def raised_at(error: BaseException) -> str | None:
     """Return ``file:line`` of the innermost frame of an exception."""
     traceback = error.__traceback__
     if traceback is None:

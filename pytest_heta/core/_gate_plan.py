@@ -16,8 +16,9 @@ from pytest_heta.core._gate_text import (
     parse_gate,
 )
 from pytest_heta.core.plan import BenchmarkPlan, MetricSpec
-from pytest_heta.errors import GateInvalidError, MeasureUnknownError, did_you_mean
-from pytest_heta.measures import likely_measure, measure_families, parse_measure
+from pytest_heta.errors import ConfigurationError, GateInvalidError, did_you_mean
+from pytest_heta.evaluators import as_evaluator
+from pytest_heta.measures import likely_measure, measure_families
 
 __all__ = ["ResolvedGate", "gated_measures", "resolve_gates", "suite_gates"]
 
@@ -108,8 +109,8 @@ def _is_about(gate: Gate, benchmark: str, recipe: str) -> bool:
 
 def _measure_name(text: str) -> str | None:
     try:
-        return parse_measure(text).name
-    except MeasureUnknownError:
+        return as_evaluator(text).name
+    except ConfigurationError:
         return None
 
 
@@ -157,7 +158,8 @@ def _refuse_unbuilt(gate: Gate) -> None:
     elif gate.threshold.baseline is not None:
         form = "a baseline as threshold"
     if form is not None:
-        raise _invalid(gate, f"{form} is not available yet", "compare with a number")
+        hint = "leave the label out" if gate.label is not None else "compare with a number"
+        raise _invalid(gate, f"{form} is not available yet", hint)
 
 
 def _invalid(gate: Gate, problem: str, hint: str) -> GateInvalidError:
@@ -219,7 +221,10 @@ def _mode_not_in_run(
                 bound = _bind(gate, plan, gate.mode)
                 return replace(bound, not_planned="mode not in this run")
     planned = dict.fromkeys(mode for plan in candidates for mode in plan.modes)
-    raise _invalid(gate, f"mode {gate.mode!r} is not planned", did_you_mean(gate.mode, planned))
+    hint = did_you_mean(gate.mode, planned)
+    if gate.origin == "suite":
+        hint += f"; a gate for one recipe is written *@RECIPE:{gate.mode}.{gate.aggregate}"
+    raise _invalid(gate, f"mode {gate.mode!r} is not planned", hint)
 
 
 def _has_metric(plan: BenchmarkPlan, gate: Gate) -> bool:

@@ -110,6 +110,10 @@ class StagedDocuments:
     problems: Mapping[str, str]
     _index: StageIndex = field(repr=False)
 
+    def knows(self, document_id: str) -> bool:
+        """Whether the benchmark has a document of this id."""
+        return document_id in self._index.keys
+
     def keys(self, document_ids: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the raw keys of documents in the benchmark's order; of all for ().
 

@@ -222,6 +222,13 @@ def build_report(
     builds = {build.unit_id: build for build in unit_builds}
     in_order = tuple(builds[unit.unit_id] for unit in plan.units if unit.unit_id in builds)
     planned = plan.samples_per_mode * len(plan.modes)
+    metadata = {**metadata, "warnings": [*metadata.get("warnings", plan.warnings)]}
+    foreign = sum(1 for result in ordered if result.metadata.get("foreign_results"))
+    if foreign:
+        metadata["warnings"].append(
+            f"{foreign} of {len(ordered)} responses name no document of the benchmark;"
+            " let results have a source with source_key or document_id"
+        )
     known = {
         "complete": len(ordered) == planned,
         "planned_samples": planned,

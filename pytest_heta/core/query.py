@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_heta.core._calls import call_shape, evaluation_error
@@ -25,11 +25,13 @@ class QueryOutcome:
         error: Why it failed: ``error_type`` is ``query`` or
             ``response_invalid``.
         latency_ms: Milliseconds inside ``query``; None if it failed.
+        exception: What was raised, for a traceback; it is in no record.
     """
 
     response: QueryResponse | None = None
     error: EvaluationError | None = None
     latency_ms: float | None = None
+    exception: Exception | None = field(default=None, compare=False, repr=False)
 
 
 async def query_case(
@@ -53,19 +55,23 @@ async def query_case(
         asked = _known_mode(knowledge_base, mode)
         function = knowledge_base.query
     except Exception as error:  # noqa: BLE001 - attributes of users' code
-        return QueryOutcome(error=evaluation_error(error, "query"))
+        return _failed(error, "query")
     keywords = {"mode": asked, "top_k": top_k, "options": dict(options), "trace": False}
     args, kwargs = call_shape(function).arguments(query, keywords)
     called = await call(function, *args, **kwargs)
     if called.error is not None:
-        return QueryOutcome(error=evaluation_error(called.error, "query"))
+        return _failed(called.error, "query")
     try:
         response = as_response(called.value, asked)
     except Exception as error:  # noqa: BLE001 - attributes of users' objects
-        return QueryOutcome(error=evaluation_error(error, "response_invalid"))
+        return _failed(error, "response_invalid")
     if len(response.results) > top_k:
         response = _cut(response, top_k)
     return QueryOutcome(response=response, latency_ms=called.seconds * 1000)
+
+
+def _failed(error: Exception, error_type: str) -> QueryOutcome:
+    return QueryOutcome(error=evaluation_error(error, error_type), exception=error)
 
 
 def _known_mode(knowledge_base: Any, mode: str) -> str:

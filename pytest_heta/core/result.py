@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from pytest_heta.core._plain import plain, plain_text
@@ -42,6 +42,7 @@ def case_result(
     level: ResponseLevel = "short",
     cold: bool = False,
     metadata: Mapping[str, Any] | None = None,
+    is_document: Callable[[str], bool] | None = None,
 ) -> EvaluationCaseResult:
     """Return the record of one sample.
 
@@ -53,6 +54,9 @@ def case_result(
         level: How much of the response is kept.
         cold: Whether it was the first of its unit and mode in the process.
         metadata: Anything to add, such as the node id.
+        is_document: Whether the benchmark has a document of some id. A
+            response without any is noted: a recipe that loses the documents'
+            ids scores 0 everywhere, and nobody would know why.
     """
     known: dict[str, Any] = {
         "unit_id": sample.unit,
@@ -62,7 +66,10 @@ def case_result(
     }
     response = outcome.response
     if response is not None:
-        known["distinct_documents"] = len(document_ids(response))
+        documents = document_ids(response)
+        known["distinct_documents"] = len(documents)
+        if is_document is not None and documents and not any(map(is_document, documents)):
+            known["foreign_results"] = True
         response = trim_response(response, level)
     return EvaluationCaseResult(
         case_id=sample.case,

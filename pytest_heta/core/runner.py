@@ -282,6 +282,7 @@ async def _ask_unit(
             outcome=outcome,
             level=run.options.responses,
             cold=cold,
+            is_document=run.staged.knows if run.staged is not None else None,
         )
         yield _keep(run, sample, result)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
@@ -70,6 +70,7 @@ async def score_sample(
     level: ResponseLevel = "short",
     cold: bool = False,
     metadata: Mapping[str, Any] | None = None,
+    is_document: Callable[[str], bool] | None = None,
 ) -> EvaluationCaseResult:
     """Score what came of a sample's query, and return the record of the sample.
 
@@ -82,6 +83,7 @@ async def score_sample(
         level: How much of the response is kept.
         cold: Whether it was the first of its unit and mode in the process.
         metadata: Anything to add, such as the node id.
+        is_document: Whether the benchmark has a document of some id.
     """
     scores = await score_case(
         evaluators,
@@ -99,4 +101,5 @@ async def score_sample(
         level=level,
         cold=cold,
         metadata=metadata,
+        is_document=is_document,
     )

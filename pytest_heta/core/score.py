@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pytest_heta.core._calls import raised_at
 from pytest_heta.core._loop import call
 from pytest_heta.core._plain import exception_text, plain, plain_text
 from pytest_heta.core.plan import CasePlan, MetricSpec
@@ -131,7 +132,11 @@ def errored_score(
 
 
 def _raised(name: str, error: Exception) -> EvaluationScore:
-    return errored_score(name, type(error).__name__, exception_text(error))
+    score = errored_score(name, type(error).__name__, exception_text(error))
+    where = raised_at(error)
+    if where is not None:
+        score.metadata["error"]["raised_at"] = where
+    return score
 
 
 def _score_measures(

@@ -214,6 +214,13 @@ class ConclusionPlugin:
             "selected_samples": len({s for known, s in run.selected.values() if known == label}),
             **dataset_metadata(plan, dataset, self._collector.closing.get(label, {})),
         }
+        overridden = self._collector.overridden.get(label, {})
+        if overridden:
+            metadata["overridden_units"] = list(overridden)
+            metadata["warnings"].append(
+                f"heta_kb is overridden for {len(overridden)} of {len(plan.units)} run units:"
+                " what was asked there is not what the recipe's manifest describes"
+            )
         return build_report(
             plan,
             self._results(label),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Iterable
 from typing import Any, Final
 
 import pytest
 
 from pytest_heta.core.plan import BenchmarkPlan, FailOn, Sample
+from pytest_heta.core.query import QueryOutcome
 from pytest_heta.core.sample import ask_sample, score_sample
 from pytest_heta.models import (
     BenchmarkCase,
@@ -18,7 +20,13 @@ from pytest_heta.models import (
     UnitBuild,
 )
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
-from pytest_heta.reports import case_details, case_properties, plain_text
+from pytest_heta.reports import (
+    case_details,
+    case_properties,
+    error_line,
+    missing_reason,
+    plain_text,
+)
 
 __all__ = [
     "CLOSING",
@@ -27,6 +35,7 @@ __all__ = [
     "PAYLOAD",
     "RESULT",
     "UNIT_BUILD",
+    "WAS_BUILT",
     "CaseItem",
     "fail_on_of",
     "failure_message",
@@ -43,6 +52,9 @@ UNIT_BUILD: Final = pytest.StashKey[UnitBuild]()
 CLOSING: Final = pytest.StashKey[str]()
 """Why a unit's knowledge base could not be closed, until its last report takes it along."""
 
+WAS_BUILT: Final = pytest.StashKey[bool]()
+"""Whether a unit's knowledge base was built by the plugin, or another was reported."""
+
 DATASET: Final = pytest.StashKey[dict[str, Any]]()
 """What staging the documents found out, beside a unit's build."""
 
@@ -54,6 +66,9 @@ PROPERTIES: Final = pytest.StashKey[Iterable[tuple[str, object]]]()
 
 DETAILS: Final = pytest.StashKey[list[str]]()
 """Lines of ``--heta-show`` for an item."""
+
+TRACEBACK_VERBOSITY: Final = 2
+"""``-vv`` shows tracebacks of users' code; below that an error is one line."""
 
 _DETAILS_WIDTH: Final = 100
 
@@ -81,19 +96,21 @@ class CaseItem:
         Raises:
             pytest.fail.Exception: if ``fail_on`` says so.
         """
-        result, response = self._run.wait_for(self._ask_and_score(knowledge_base))
+        result, outcome = self._run.wait_for(self._ask_and_score(knowledge_base))
         note_result(self._item, self._entry.plan, self.sample, result)
-        show_details(self._item, self._entry.plan, self.case, result, response)
+        show_details(self._item, self._entry.plan, self.case, result, outcome.response)
+        self._add_traceback(outcome.exception)
         message = failure_message(result, fail_on_of(self._run, self._entry.plan))
         if message is not None:
             pytest.fail(message, pytrace=False)
 
     async def _ask_and_score(
         self, knowledge_base: Any
-    ) -> tuple[EvaluationCaseResult, QueryResponse | None]:
-        """Return the record of the sample, and the response before it was trimmed."""
+    ) -> tuple[EvaluationCaseResult, QueryOutcome]:
+        """Return the record of the sample, and what came of its query."""
         plan = self._entry.plan
         options = self._run.options
+        staged = self._run.staged_or_none(self._entry)
         outcome, cold = await ask_sample(
             knowledge_base, plan, self.sample, asked=self._entry.asked, warmup=options.warmup
         )
@@ -106,8 +123,15 @@ class CaseItem:
             level=options.responses,
             cold=cold,
             metadata={"node_id": self._item.nodeid},
+            is_document=staged.knows if staged is not None else None,
         )
-        return result, outcome.response
+        return result, outcome
+
+    def _add_traceback(self, exception: Exception | None) -> None:
+        """Show where the recipe raised, when the run is verbose enough."""
+        if exception is not None and self._run.config.get_verbosity() >= TRACEBACK_VERBOSITY:
+            text = "".join(traceback.format_exception(exception))
+            self._item.add_report_section("call", "heta traceback", plain_text(text, newlines=True))
 
 
 def note_result(
@@ -164,7 +188,9 @@ def fail_on_of(run: Run, plan: BenchmarkPlan) -> FailOn:
 def failure_message(result: EvaluationCaseResult, fail_on: FailOn) -> str | None:
     """Return why an item fails, as text that does nothing to a terminal; None if it passes."""
     if result.error is not None:
-        return plain_text(f"{result.error.error_type}: {result.error.message}")
+        error = result.error
+        where = error.metadata.get("raised_at")
+        return plain_text(error_line(error.error_type, error.message, where))
     errored = [score for score in result.scores if score.status == "errored"]
     if errored:
         return plain_text("; ".join(_error_of(score) for score in errored))
@@ -178,7 +204,4 @@ def failure_message(result: EvaluationCaseResult, fail_on: FailOn) -> str | None
 
 
 def _error_of(score: EvaluationScore) -> str:
-    error = score.metadata.get("error")
-    if isinstance(error, dict):
-        return f"scoring {score.name}: {error.get('type')}: {error.get('message', '')}"
-    return f"scoring {score.name}: {error or 'no value'}"
+    return f"scoring {score.name}: {missing_reason(score)}"

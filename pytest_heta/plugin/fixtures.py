@@ -19,7 +19,7 @@ from pytest_heta.core.build import (
 from pytest_heta.errors import BuildError, HetaError
 from pytest_heta.models import BenchmarkManifest, UnitBuild
 from pytest_heta.plugin.collect import UnitNode
-from pytest_heta.plugin.execution import CLOSING, DATASET, UNIT_BUILD, CaseItem
+from pytest_heta.plugin.execution import CLOSING, DATASET, UNIT_BUILD, WAS_BUILT, CaseItem
 from pytest_heta.plugin.state import Run, run_of
 from pytest_heta.protocols import ObjectStore
 
@@ -111,6 +111,7 @@ class RunUnit:
             metadata = {**build.metadata, "worker": self._run.worker_id}
             build = build.model_copy(update={"metadata": metadata})
         self._node.stash[UNIT_BUILD] = build
+        self._node.stash[WAS_BUILT] = True
         facts = self._run.dataset_facts(self._node.entry)
         if facts is not None:
             self._node.stash[DATASET] = facts

@@ -57,6 +57,8 @@ def emit_gates(
             outcome = "failed"
         # The outcome says PASSED or FAILED already.
         text = gate_line(gate).partition(" ")[2]
+        if outcome == "failed" and gate.status == "skipped":
+            text += ", and --heta-require-gates asks for a decision"
         _emit(config, suite_id, node_id, outcome, text)
 
 

@@ -22,6 +22,7 @@ from pytest_heta.plugin.execution import (
     PAYLOAD,
     RESULT,
     UNIT_BUILD,
+    WAS_BUILT,
     fail_on_of,
     failure_message,
     note_result,
@@ -62,6 +63,10 @@ class ReportPlugin:
         return report
 
     def _take_build_along(self, unit: UnitNode, report: pytest.TestReport) -> None:
+        if report.passed and WAS_BUILT not in unit.stash:
+            # Somebody's fixture: nothing is known of what is asked there.
+            unit.stash[WAS_BUILT] = False
+            report.heta_overridden = [unit.entry.plan.label, unit.unit.unit_id]  # type: ignore[attr-defined]
         build = unit.stash.get(UNIT_BUILD, None)
         if build is not None:
             del unit.stash[UNIT_BUILD]
@@ -94,6 +99,7 @@ class ReportPlugin:
                 report.heta_details = item.stash[DETAILS]  # type: ignore[attr-defined]
                 del item.stash[DETAILS]
             result = item.stash[RESULT]
+            del item.stash[RESULT]
             if result.latency_ms is not None:
                 report.duration = result.latency_ms / 1000
             if report.failed and fail_on_of(self._run, plan) == "gate":
@@ -128,6 +134,7 @@ class ResultCollector:
         builds: Build of each unit, by plan label and unit id.
         datasets: What staging found out, by plan label.
         details: Lines to show after the run, by node id.
+        overridden: Units whose ``heta_kb`` is somebody else's, by plan label.
         closing: Why knowledge bases could not be closed, by plan label and unit id.
     """
 
@@ -137,8 +144,8 @@ class ResultCollector:
         self.builds: dict[str, dict[str, UnitBuild]] = {}
         self.datasets: dict[str, DatasetFacts] = {}
         self.details: dict[str, list[str]] = {}
+        self.overridden: dict[str, dict[str, None]] = {}
         self.closing: dict[str, dict[str, str]] = {}
-        self.crashed: set[Sample] = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -150,6 +157,10 @@ class ResultCollector:
             self.builds.setdefault(data["label"], {})[unit_build.unit_id] = unit_build
             if data["dataset"] is not None:
                 self.datasets[data["label"]] = DatasetFacts(**data["dataset"])
+        overridden = getattr(report, "heta_overridden", None)
+        if overridden is not None:
+            label, unit_id = overridden
+            self.overridden.setdefault(label, {})[unit_id] = None
         closing = getattr(report, "heta_closing", None)
         if closing is not None:
             label, unit_id, problem = closing
@@ -157,6 +168,7 @@ class ResultCollector:
         payload = getattr(report, "heta_result", None)
         if payload is not None:
             self._take_result(report, json.loads(payload))
+            del report.heta_result  # pytest keeps every report to the end
         elif report.when not in {"setup", "call", "teardown"}:
             self._take_crash(report)
 
@@ -178,7 +190,6 @@ class ResultCollector:
         error = EvaluationError(
             message=one_line(report.longreprtext) or "the worker crashed", error_type="crash"
         )
-        self.crashed.add(sample)
         metadata = {"node_id": report.nodeid}
         self._keep(label, sample, failed_result(plan, sample, error, metadata=metadata))
 

@@ -48,8 +48,9 @@ class UnitScheduling:
         set_up: Mapping[Any, str],
         give_up: Callable[[Any, Sequence[str]], None],
     ) -> None:
-        self._config = config
-        self._log = log
+        # Public, as with pytest-xdist's own: other plugins look for them.
+        self.config = config
+        self.log = log
         self._selected = selected
         self._set_up = set_up
         self._give_up = give_up
@@ -95,7 +96,7 @@ class UnitScheduling:
         if self._scheduled and list(collection) != self._collection:
             # A worker that replaces a dead one and sees other tests is of no use.
             other = next(iter(self._collections))
-            self._log(
+            self.log(
                 report_collection_diff(
                     self._collection, collection, other.gateway.id, node.gateway.id
                 )
@@ -110,9 +111,13 @@ class UnitScheduling:
         self._feed(node)
 
     def mark_test_pending(self, item: str) -> None:
-        """Run a test again."""
+        """Run a test again; one of a unit goes where the rest of its unit goes next."""
         if self._scheduled:
-            self._tests.appendleft(self._collection.index(item))
+            index = self._collection.index(item)
+            if self._unit_of(item) is None:
+                self._tests.appendleft(index)
+            else:
+                self._units.appendleft([index])
             self._feed_all()
 
     def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
@@ -146,7 +151,7 @@ class UnitScheduling:
         """Hand out the first tests, or feed a worker that came later."""
         if not self._scheduled:
             if not self._same_collections():
-                self._log("**Different tests collected, aborting run**")
+                self.log("**Different tests collected, aborting run**")
                 return
             self._scheduled = True
             self._collection = next(iter(self._collections.values()))
@@ -201,8 +206,8 @@ class UnitScheduling:
             )
             if difference:
                 same = False
-                self._log(difference)
-                self._config.hook.pytest_collectreport(
+                self.log(difference)
+                self.config.hook.pytest_collectreport(
                     report=pytest.CollectReport(
                         nodeid=node.gateway.id, outcome="failed", longrepr=difference, result=[]
                     )

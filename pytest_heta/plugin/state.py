@@ -230,10 +230,13 @@ class Run:
 
     def dataset_facts(self, entry: PlanEntry) -> dict[str, Any] | None:
         """Return what staging found out, None if it failed or was not asked for."""
+        staged = self.staged_or_none(entry)
+        return asdict(staged.facts) if staged is not None else None
+
+    def staged_or_none(self, entry: PlanEntry) -> StagedDocuments | None:
+        """Return the staged documents, None if staging failed or was not asked for."""
         staged = self._staged.get(entry.plan.benchmark.name)
-        if not isinstance(staged, StagedDocuments):
-            return None
-        return asdict(staged.facts)
+        return staged if isinstance(staged, StagedDocuments) else None
 
 
 RUN: Final = pytest.StashKey[Run]()

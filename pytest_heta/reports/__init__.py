@@ -10,6 +10,7 @@ from __future__ import annotations
 from pytest_heta.reports._details import case_details
 from pytest_heta.reports._gates import gate_line
 from pytest_heta.reports._inert import plain_text
+from pytest_heta.reports._scores import error_line, missing_reason
 from pytest_heta.reports._summary import summary_table
 from pytest_heta.reports._worst import WorstCase, worst_cases, worst_cases_lines
 from pytest_heta.reports.json_file import ReportFile, check_writable, read_reports, write_reports
@@ -23,7 +24,9 @@ __all__ = [
     "case_details",
     "case_properties",
     "check_writable",
+    "error_line",
     "gate_line",
+    "missing_reason",
     "parse_report_option",
     "plain_text",
     "read_reports",

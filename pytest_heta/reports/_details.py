@@ -19,7 +19,7 @@ from pytest_heta.models import (
 from pytest_heta.reports._inert import plain_text
 from pytest_heta.reports._layout import Column, display_width, shorten, wrap
 from pytest_heta.reports._numbers import counted, format_ms, format_number, format_score
-from pytest_heta.reports._scores import missing_reason
+from pytest_heta.reports._scores import error_line, missing_reason
 
 __all__ = ["case_details"]
 
@@ -58,8 +58,9 @@ def case_details(
     if result.latency_ms is not None:
         lines += _named("latency", [f"{format_ms(result.latency_ms)} ms"], width)
     if result.error is not None:
-        error = f"{result.error.error_type}: {result.error.message}"
-        lines += _named("error", [plain_text(error)], width)
+        error = result.error
+        text = error_line(error.error_type, error.message, error.metadata.get("raised_at"))
+        lines += _named("error", [plain_text(text)], width)
     return lines
 
 
@@ -130,7 +131,7 @@ def _retrieved(
     hits: set[int] | None = None
     if expected is not None and expected.evidence:
         hits = {rank for rank, result in enumerate(results, 1) if _is_hit(result, expected)}
-        summary += f", {len(hits)} expected (*)"
+        summary += f", {len(hits)} of them expected (*)"
     shown = {
         rank: result
         for rank, result in enumerate(results, 1)

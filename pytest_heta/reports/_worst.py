@@ -16,7 +16,7 @@ from pytest_heta.models import (
 from pytest_heta.reports._inert import plain_text
 from pytest_heta.reports._layout import shorten
 from pytest_heta.reports._numbers import format_number
-from pytest_heta.reports._scores import missing_reason
+from pytest_heta.reports._scores import error_line, missing_reason
 
 __all__ = ["WorstCase", "worst_cases", "worst_cases_lines"]
 
@@ -144,7 +144,7 @@ def _candidate(result: EvaluationCaseResult, metric: str | None) -> WorstCase | 
     score = next((score for score in result.scores if score.name == metric), None)
     value: float | None = None
     if result.error is not None:
-        error: str | None = f"{result.error.error_type}: {result.error.message}"
+        error: str | None = error_line(result.error.error_type, result.error.message)
     elif score is not None and score.status == "errored":
         error = f"{score.name}: {missing_reason(score)}"
     elif score is not None and isinstance(score.value, float | int):

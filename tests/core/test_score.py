@@ -137,7 +137,9 @@ class TestOrderOfRules:
 class TestEvaluatorErrors:
     def test_one_that_raises_loses_one_score(self, score):
         broken, ok, measure = score(Evaluator(KeyError("x")), Evaluator(0.5, "ok"), "recall@5")
-        assert broken.metadata == {"error": {"type": "KeyError", "message": "KeyError: 'x'"}}
+        error = broken.metadata["error"]
+        assert (error["type"], error["message"]) == ("KeyError", "KeyError: 'x'")
+        assert "test_score.py:" in error["raised_at"]
         assert broken.status == "errored"
         assert (ok.value, measure.value) == (0.5, 1.0)
 

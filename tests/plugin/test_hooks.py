@@ -76,3 +76,23 @@ def test_hooks_are_known_without_a_recipe(world):
     (world.path / "test_plain.py").write_text("def test_plain():\n    pass\n", encoding="utf-8")
     world.run("test_plain.py", recipe=None).assert_outcomes(passed=1)
     assert not (world.path / "hooks.jsonl").exists()
+
+
+KEPT = """
+import json
+from pathlib import Path
+
+from pytest_heta.plugin.execution import PAYLOAD, RESULT
+
+def pytest_sessionfinish(session):
+    reports = session.config.pluginmanager.get_plugin("terminalreporter").stats["passed"]
+    kept = [item.name for item in session.items if RESULT in item.stash or PAYLOAD in item.stash]
+    kept += [report.nodeid for report in reports if hasattr(report, "heta_result")]
+    Path("kept.json").write_text(json.dumps([len(reports), kept]), encoding="utf-8")
+"""
+
+
+def test_items_and_reports_do_not_keep_results(world):
+    (world.path / "conftest.py").write_text(KEPT, encoding="utf-8")
+    world.run().assert_outcomes(passed=6)
+    assert json.loads((world.path / "kept.json").read_text(encoding="utf-8")) == [6, []]

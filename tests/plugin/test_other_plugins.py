@@ -164,6 +164,29 @@ def test_rerun_of_a_failed_build(world):
     assert build["error"] is None
 
 
+@needs("pytest_rerunfailures")
+@pytest.mark.parametrize("reruns", [(), ("--reruns=1",)], ids=["once", "again"])
+def test_crash_and_rerun(world, builds, reruns):
+    world.extend_recipe(
+        """
+        class KnowledgeBase(KnowledgeBase):
+            def query(self, text, *, mode, top_k, options=None):
+                crashed = pathlib.Path(__file__).with_name("crashed")
+                if text == "bike repair" and not crashed.exists():
+                    crashed.touch()
+                    os._exit(9)
+                return super().query(text, mode=mode, top_k=top_k, options=options)
+        """
+    )
+    result = world.run("-n1", "--heta-mode=overlap", *reruns)
+    outcomes = {"passed": 3, "rerun": 1} if reruns else {"passed": 2, "failed": 1}
+    assert result.parseoutcomes() == outcomes
+    assert builds() == {"corpus": 2}
+    report = world.report()
+    assert report["mode_summaries"]["overlap"]["failed_cases"] == (0 if reruns else 1)
+    assert report["metadata"]["complete"] is True
+
+
 @needs("pytest_repeat")
 def test_repeated_items_are_one_sample(world, builds):
     world.run("--count=2", "--heta-mode=overlap").assert_outcomes(passed=6)

@@ -241,6 +241,23 @@ def test_test_may_be_run_again():
     assert run.names() == ["u::a[0]", "u::a[1]", "u::a[1]"]
 
 
+def test_crashed_test_that_is_run_again_comes_with_the_rest_of_its_unit():
+    run = Run({"a": 4, "b": 2}, workers=1)
+    (worker,) = run.workers
+    run.step(worker)
+    worker.queue.clear()
+    assert run.scheduler.remove_node(worker) == "u::a[1]"
+    run.scheduler.mark_test_pending("u::a[1]")
+    run.start()
+    run.finish()
+    assert run.names() == [*unit("a", 4), *unit("b", 2)]
+
+
+def test_others_find_the_config():
+    run = Run({"a": 1})
+    assert run.scheduler.config is run.config
+
+
 def test_nothing_is_ever_stolen():
     run = Run({"a": 2}, workers=1)
     with pytest.raises(NotImplementedError):

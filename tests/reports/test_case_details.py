@@ -78,7 +78,7 @@ expected   answers: "pip install --no-index" | "Use pip"
            (grade 0)
            value: {'sections': 3}
 answer     Use pip.
-retrieved  4 results, 2 expected (*)
+retrieved  4 results, 2 of them expected (*)
   rank     id         document    score  text
      1     readme#0   readme    12.3456  Run pip install with the local extra...
      2  *  install#7  install    6.1000  Wheels need no network.
@@ -145,7 +145,7 @@ def test_of_a_long_list_the_top_and_the_expected_results_are_shown(make_result):
     result = make_result("q", response=QueryResponse(mode="fts", results=results))
     expected = BenchmarkExpected(evidence=[BenchmarkEvidence(reference_id="d57")])
     lines = case_details(result, expected, 80)
-    assert "retrieved  100 results, 1 expected (*)" in lines
+    assert "retrieved  100 results, 1 of them expected (*)" in lines
     assert [line.split()[0] for line in lines[4:]] == [*map(str, range(1, 11)), "57", "..."]
     assert lines[-1] == "  ... and 89 more"
     assert case_details(result, None, 80)[-1] == "  ... and 90 more"
@@ -158,7 +158,7 @@ def test_a_grade_that_is_no_number_does_no_harm(make_result, grade):
     lines = case_details(
         make_result("q", response=response), BenchmarkExpected(evidence=evidence), 80
     )
-    assert "retrieved  1 result, 0 expected (*)" in lines
+    assert "retrieved  1 result, 0 of them expected (*)" in lines
 
 
 NASTY = st.text(st.characters(exclude_categories=()), max_size=30)

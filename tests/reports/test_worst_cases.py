@@ -98,9 +98,7 @@ def test_each_mode_has_its_own_in_the_order_of_the_modes(report_of, scored):
     assert len(worst_cases(report_of(results))) == 15
 
 
-def test_the_metric_is_the_first_with_numbers(
-    report_of, make_result, make_score, make_metric
-):
+def test_the_metric_is_the_first_with_numbers(report_of, make_result, make_score, make_metric):
     metrics = [
         make_metric("verdict", None, value_counts={"yes": 2}),
         make_metric("recall@5", 0.5),
