@@ -59,7 +59,7 @@ def case_details(
         lines += _named("latency", [f"{format_ms(result.latency_ms)} ms"], width)
     if result.error is not None:
         error = result.error
-        text = error_line(error.error_type, error.message, error.metadata.get("raised_at"))
+        text = error_line(error.error_type, error.message)
         lines += _named("error", [plain_text(text)], width)
     return lines
 

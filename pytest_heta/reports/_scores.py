@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from pytest_heta.errors import one_line
 from pytest_heta.models import EvaluationScore
@@ -18,7 +20,13 @@ def error_line(kind: object, message: object, raised_at: object = None) -> str:
         text = f"{kind_text}: {text}" if text else kind_text
     elif text == f"{kind_text}:":
         text = kind_text
-    return f"{text} (at {one_line(raised_at)})" if raised_at else text or "error"
+    return f"{text} (at {_from_here(one_line(raised_at))})" if raised_at else text or "error"
+
+
+def _from_here(place: str) -> str:
+    """Return ``file:line`` relative to the current folder, if it is in there."""
+    folder = f"{Path.cwd()}{os.sep}"
+    return place.removeprefix(folder)
 
 
 def missing_reason(score: EvaluationScore) -> str:

@@ -142,6 +142,9 @@ def test_knowledge_base_may_be_another(world, conftest):
     report = world.report()
     assert report["score_summary"]["overlap.recall@1"] == pytest.approx(1 / 3)
     assert report["unit_builds"] == []
+    assert report["metadata"]["overridden_units"] == ["corpus"]
+    (warning,) = report["metadata"]["warnings"]
+    assert warning.startswith("heta_kb is overridden for 1 of 1 run units: ")
 
 
 def test_override_in_the_suite_file_and_in_a_folder(world, conftest, log):

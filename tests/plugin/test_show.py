@@ -76,7 +76,7 @@ def test_a_case_is_shown_with_query_expectation_results_and_scores(world):
         '  expected   answers: "cinnamon"',
         "             evidence: apple, ghost",
     ]
-    assert lines[4] == "  retrieved  4 results, 1 expected (*)"
+    assert lines[4] == "  retrieved  4 results, 1 of them expected (*)"
     assert lines[5].split() == ["rank", "id", "document", "score", "text"]
     assert lines[6].split()[:4] == [
         "1", "raw/benchmarks/toys/test/drum/drum.txt#0", "drum", "1.0000"

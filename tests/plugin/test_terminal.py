@@ -136,8 +136,32 @@ def test_a_failure_is_one_line_and_no_traceback(world):
     start = result.outlines.index(
         "___________________________ toys.corpus.overlap[pie] ___________________________"
     )
-    assert result.outlines[start + 1] == "query: RuntimeError: down"
+    assert result.outlines[start + 1].startswith("query: RuntimeError: down (at recipe.py:")
     assert result.outlines[start + 2].startswith("===")
+
+
+def test_a_failure_has_a_traceback_when_the_run_is_verbose(world):
+    world.extend_recipe("""
+    class KnowledgeBase(KnowledgeBase):
+        def query(self, text, *, mode, top_k):
+            raise RuntimeError("down")
+    """)
+    result = world.run("--heta-limit=1", "--heta-mode=overlap", "-vv")
+    result.stdout.fnmatch_lines(
+        ["*heta traceback*", "Traceback*", "*in query", '*raise RuntimeError("down")']
+    )
+
+
+def test_a_recipe_that_loses_document_ids_is_warned_about(world):
+    world.extend_recipe("""
+    class KnowledgeBase(KnowledgeBase):
+        def query(self, text, *, mode, top_k):
+            return {"results": [{"id": "chunk-1"}, {"id": "chunk-2"}]}
+    """)
+    result = world.run("--heta-mode=overlap")
+    (warning,) = world.report()["metadata"]["warnings"]
+    assert warning.startswith("3 of 3 responses name no document of the benchmark; ")
+    result.stdout.fnmatch_lines([f"warning: {warning}"])
 
 
 def test_a_failed_build_is_one_line_and_with_more_verbosity_a_traceback(world):
