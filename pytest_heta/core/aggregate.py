@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from pytest_heta.core._staged import DatasetFacts
@@ -32,6 +32,9 @@ __all__ = [
     "summarise_latency",
     "summarise_mode",
 ]
+
+_MOST_WARNINGS: Final = 10
+"""Warnings of knowledge bases that a report repeats; all stand where they were given."""
 
 
 def summarise_mode(
@@ -229,6 +232,7 @@ def build_report(
             f"{foreign} of {len(ordered)} responses name no document of the benchmark;"
             " let results have a source with source_key or document_id"
         )
+    metadata["warnings"] += _warnings_of_knowledge_bases(in_order, ordered)
     known = {
         "complete": len(ordered) == planned,
         "planned_samples": planned,
@@ -257,6 +261,31 @@ def build_report(
         config_snapshot=dict(snapshot),
         metadata={**known, **metadata},
     )
+
+
+def _warnings_of_knowledge_bases(
+    builds: Iterable[UnitBuild], results: Iterable[EvaluationCaseResult]
+) -> list[str]:
+    """Return what knowledge bases warn of in ``warnings`` of manifests and responses."""
+    warnings = [
+        f"run unit {build.unit_id}: {text}"
+        for build in builds
+        for text in _texts(build.knowledge_base_manifest.get("warnings"))
+    ]
+    counts = Counter(
+        (result.query_mode, text)
+        for result in results
+        if result.response is not None
+        for text in _texts(result.response.metadata.get("warnings"))
+    )
+    for (mode, text), count in counts.items():
+        warnings.append(f"{mode}: {text} ({count} {'samples' if count > 1 else 'sample'})")
+    more = len(warnings) - _MOST_WARNINGS
+    return warnings if more <= 0 else [*warnings[:_MOST_WARNINGS], f"and {more} more"]
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def dataset_metadata(

@@ -96,7 +96,8 @@ class ConclusionPlugin:
         except HetaError as error:
             raise pytest.UsageError(str(error)) from error
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    # Inside the terminal's own wrapper, which writes the last percentage.
+    @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Decide the gates when the tests have run, as tests of their own."""
         if session.config.option.collectonly:

@@ -53,6 +53,8 @@ class TerminalPlugin:
                 write(line)
             for warning in report.metadata["warnings"]:
                 write(f"warning: {plain_text(warning)}", yellow=True)
+            if baseline is None and self._run.options.baseline is not None:
+                write(f"warning: the baseline has no report {report.report_key}", yellow=True)
             write("")
 
     def _write_gates(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -389,6 +389,29 @@ class TestReport:
         }
         assert report.mode_summaries["exact"].planned_samples == 2
 
+    def test_it_repeats_what_knowledge_bases_warn_of(self, fakes, tmp_path):
+        plan = fakes.plan(tmp_path, *(f"q{number}" for number in range(12)))
+        warned = [["no tokens"], ["no tokens", 3], "no list", None]
+        results = {
+            sample: fakes.result(sample.case).model_copy(
+                update={"response": QueryResponse(mode="exact", metadata={"warnings": given})}
+            )
+            for sample, given in zip(plan.samples(), warned, strict=False)
+        }
+        build = UnitBuild(unit_id="all", knowledge_base_manifest={"warnings": ["1 empty text"]})
+        report = self.report(plan, results, unit_builds=[build])
+        assert report.metadata["warnings"] == [
+            "run unit all: 1 empty text",
+            "exact: no tokens (2 samples)",
+        ]
+
+    def test_it_repeats_not_too_many_warnings(self, fakes, tmp_path):
+        plan = fakes.plan(tmp_path, "q1")
+        texts = [f"odd {number}" for number in range(12)]
+        build = UnitBuild(unit_id="all", knowledge_base_manifest={"warnings": texts})
+        warnings = self.report(plan, {}, unit_builds=[build]).metadata["warnings"]
+        assert warnings[9:] == ["run unit all: odd 9", "and 2 more"]
+
     def test_its_id_is_new_and_its_key_the_same(self, fakes, tmp_path):
         plan = fakes.plan(tmp_path, "q1")
         one, two = self.report(plan, {}), self.report(plan, {})

@@ -218,7 +218,9 @@ def test_errors_pass_as_expected_failures_when_only_gates_fail(world, failing_qu
     result.assert_outcomes(passed=5 + 1, xfailed=1)
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["XFAIL bench_toys.py::toys::corpus::overlap?repair? - query: RuntimeError: no bikes today*"]
+        [
+            "XFAIL bench_toys.py::toys::corpus::overlap?repair? - query: RuntimeError: no bikes today*"
+        ]
     )
 
 

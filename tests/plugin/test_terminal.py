@@ -213,3 +213,10 @@ toys ="""
     assert "\\x1b[31m" in text
     assert "\x1b" not in text
     assert "\x00" not in text
+
+
+def test_gates_count_in_the_progress(world):
+    result = world.run("--heta-mode=overlap", "--heta-gate=overlap.recall@1 >= 0.9")
+    (line,) = [line for line in result.outlines if "[100%]" in line]
+    assert line.split() == ["bench_toys.py", "....", "[100%]"]
+    assert sum("%]" in line for line in result.outlines) == 1
