@@ -52,8 +52,8 @@ class SuiteModule(pytest.Module):
             return super().collect()
         except HetaError as error:
             frames = traceback.extract_tb(error.__traceback__)
-            lines = [frame.lineno for frame in frames if frame.filename == str(self.path)]
-            text = f"{self.nodeid}:{lines[-1]}: {error}" if lines else str(error)
+            lines = [0, *(f.lineno for f in frames if f.filename == str(self.path))]
+            text = f"{self.nodeid}:{lines[-1]}: {error}"
             if isinstance(error, ConfigurationError):
                 run_of(self.config).refusals.append(text)
             raise self.CollectError(text) from error

@@ -218,9 +218,7 @@ def test_errors_pass_as_expected_failures_when_only_gates_fail(world, failing_qu
     result.assert_outcomes(passed=5 + 1, xfailed=1)
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        [
-            "XFAIL bench_toys.py::toys::corpus::overlap?repair? - query: RuntimeError: no bikes today*"
-        ]
+        ["XFAIL bench_toys.py::toys::corpus::overlap?repair? - query: RuntimeError: no bikes*"]
     )
 
 
@@ -363,6 +361,22 @@ def test_a_build_that_gives_up_the_process_fails_like_any_other(world, raised, t
     world.run().assert_outcomes(errors=6)
     messages = {result["error"]["message"] for result in world.report()["case_results"]}
     assert messages == {f"[build-failed] run unit corpus: {text}"}
+
+
+def test_a_recipe_may_skip_the_tests_of_a_unit(world):
+    world.extend_recipe("""
+        import pytest
+
+
+        class Recipe(Recipe):
+            def create(self, **given):
+                pytest.skip("no GPU")
+
+
+        recipe = Recipe()
+    """)
+    world.run().assert_outcomes(skipped=6)
+    assert world.report()["metadata"]["complete"] is False
 
 
 def test_what_does_not_apply_to_a_case_is_no_zero_when_its_build_fails(world, failing_build):
