@@ -55,10 +55,22 @@ def data_dir() -> Path | None:
 
     It is named by the environment variable ``HETA_DATA_DIR``; the pytest
     plugin sets that from ini ``heta_data_dir`` when it is not set already.
+
+    Raises:
+        ConfigurationError: if the variable names something that is no folder:
+            suites would be skipped without a word of the mistake.
     """
     value = os.environ.get("HETA_DATA_DIR")
-    folder = Path(value).expanduser() if value else None
-    return folder if folder is not None and folder.is_dir() else None
+    if not value:
+        return None
+    folder = Path(value).expanduser()
+    if not folder.is_dir():
+        raise ConfigurationError(
+            f"{value!r} is not a folder",
+            where="HETA_DATA_DIR",
+            hint="name the folder with the collections, or unset it",
+        )
+    return folder
 
 
 # --- recipes -----------------------------------------------------------------

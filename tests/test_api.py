@@ -91,7 +91,12 @@ class TestDataDir:
         monkeypatch.setenv("HETA_DATA_DIR", str(tmp_path))
         assert data_dir() == tmp_path
 
-    @pytest.mark.parametrize("value", [None, "", "no/such/folder"])
+    def test_what_is_no_folder_is_a_mistake(self, monkeypatch):
+        monkeypatch.setenv("HETA_DATA_DIR", "no/such/folder")
+        with pytest.raises(ConfigurationError, match="HETA_DATA_DIR: 'no/such/folder' is not a"):
+            data_dir()
+
+    @pytest.mark.parametrize("value", [None, ""])
     def test_without_one_there_is_none(self, monkeypatch, value):
         monkeypatch.delenv("HETA_DATA_DIR", raising=False)
         if value is not None:
