@@ -45,7 +45,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Keep the session's own files out of datasets, before anyone asks where they go."""
-    if given_recipes(config):
+    if _is_active(config):
         from pytest_heta.plugin.datasets import keep_out_of_datasets  # noqa: PLC0415
 
         keep_out_of_datasets(config)
@@ -54,12 +54,16 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Bring in the plugin proper when a recipe is given, and a hint when not."""
     config.addinivalue_line("markers", MARKER)
-    if given_recipes(config) or wants_listing(config):
+    if _is_active(config):
         from pytest_heta.plugin.activation import activate  # noqa: PLC0415 - heavy, on purpose
 
         activate(config)
     else:
         config.pluginmanager.register(MissingRecipeHint(), "heta-missing-recipe-hint")
+
+
+def _is_active(config: pytest.Config) -> bool:
+    return bool(given_recipes(config)) or wants_listing(config)
 
 
 def is_suite_name(path: Path) -> bool:
@@ -114,6 +118,8 @@ class MissingRecipeHint:
 
         pytest also asks about the files beside one that is an argument.
         """
+        if not is_suite_name(file_path):
+            return
         named = any(map(parent.session.isinitpath, (file_path, *file_path.parents)))
         if named and is_suite_file(file_path):
             self._suites[os.path.relpath(file_path, parent.config.invocation_params.dir)] = None

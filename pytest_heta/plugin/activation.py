@@ -45,7 +45,7 @@ def activate(config: pytest.Config) -> None:
         pytest.UsageError: if an option, a recipe, a gate or a report is wrong.
     """
     options = read_options(config)
-    export_data_dir(config)
+    _export_data_dir(config)
     recipes = _load_recipes(config, options)
     _check_modes(config, options, recipes)
     gates = _parse_gates(options)
@@ -77,17 +77,14 @@ def activate(config: pytest.Config) -> None:
     register(TerminalPlugin(run, collector, conclusion), "heta-terminal")
 
 
-def export_data_dir(config: pytest.Config) -> None:
+def _export_data_dir(config: pytest.Config) -> None:
     """Let suite files see ini ``heta_data_dir`` where they look: in the environment."""
     data_dir = data_dir_of_ini(config)
     if data_dir is None or os.environ.get("HETA_DATA_DIR"):
         return
-    os.environ["HETA_DATA_DIR"] = str(data_dir)
-
-    def restore() -> None:
-        os.environ.pop("HETA_DATA_DIR", None)
-
-    config.add_cleanup(restore)
+    environment = pytest.MonkeyPatch()
+    environment.setenv("HETA_DATA_DIR", str(data_dir))
+    config.add_cleanup(environment.undo)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -32,11 +33,12 @@ __all__ = [
     "DatasetFile",
     "SuiteModule",
     "UnitNode",
+    "declarations_of",
     "declared_suites",
     "unit_node_of",
 ]
 
-SUITES: Final = pytest.StashKey[dict[str, Suite]]()
+_SUITES: Final = pytest.StashKey[dict[str, Suite]]()
 """The suites that a module declares."""
 
 
@@ -48,15 +50,22 @@ class SuiteModule(pytest.Module):
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Import the file; say in one line what it declares wrongly."""
-        try:
+        with declarations_of(self):
             return super().collect()
-        except HetaError as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            lines = [0, *(f.lineno for f in frames if f.filename == str(self.path))]
-            text = f"{self.nodeid}:{lines[-1]}: {error}"
-            if isinstance(error, ConfigurationError):
-                run_of(self.config).refusals.append(text)
-            raise self.CollectError(text) from error
+
+
+@contextmanager
+def declarations_of(module: pytest.Module) -> Iterator[None]:
+    """Turn what is wrong with a suite file's declarations into one line that says where."""
+    try:
+        yield
+    except HetaError as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [0, *(f.lineno for f in frames if f.filename == str(module.path))]
+        text = f"{module.nodeid}:{lines[-1]}: {error}"
+        if isinstance(error, ConfigurationError):
+            run_of(module.config).refusals.append(text)
+        raise module.CollectError(text) from error
 
 
 class DatasetFile(pytest.Module):
@@ -287,7 +296,10 @@ class CollectionPlugin:
         """
         if not isinstance(collector, pytest.Module) or not is_suite_name(collector.path):
             return None
-        suite = collector.stash.setdefault(SUITES, declared_suites(collector.obj)).get(name)
+        # pytest asks once for every name of the module.
+        if _SUITES not in collector.stash:
+            collector.stash[_SUITES] = declared_suites(collector.obj)
+        suite = collector.stash[_SUITES].get(name)
         return None if suite is None else benchmark_nodes(collector, suite)
 
     # -- items ----------------------------------------------------------------

@@ -19,6 +19,7 @@ from pytest_heta.models import (
     QueryResponse,
     UnitBuild,
 )
+from pytest_heta.plugin.options import VERY_VERBOSE
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
 from pytest_heta.reports import (
     case_details,
@@ -61,14 +62,11 @@ DATASET: Final = pytest.StashKey[dict[str, Any]]()
 RESULT: Final = pytest.StashKey[EvaluationCaseResult]()
 """The result of an item, for the outcome of its report."""
 
-PROPERTIES: Final = pytest.StashKey[Iterable[tuple[str, object]]]()
+_PROPERTIES: Final = pytest.StashKey[Iterable[tuple[str, object]]]()
 """What the result of an item added to its properties."""
 
 DETAILS: Final = pytest.StashKey[list[str]]()
 """Lines of ``--heta-show`` for an item."""
-
-TRACEBACK_VERBOSITY: Final = 2
-"""``-vv`` shows tracebacks of users' code; below that an error is one line."""
 
 _DETAILS_WIDTH: Final = 100
 
@@ -129,7 +127,7 @@ class CaseItem:
 
     def _add_traceback(self, exception: Exception | None) -> None:
         """Show where the recipe raised, when the run is verbose enough."""
-        if exception is not None and self._run.config.get_verbosity() >= TRACEBACK_VERBOSITY:
+        if exception is not None and self._run.config.get_verbosity() >= VERY_VERBOSE:
             text = "".join(traceback.format_exception(exception))
             self._item.add_report_section("call", "heta traceback", plain_text(text, newlines=True))
 
@@ -146,10 +144,10 @@ def note_result(
     item.stash[RESULT] = result
     item.stash[PAYLOAD] = json.dumps(payload, ensure_ascii=True, allow_nan=False)
     # Another plugin may run an item again: only its last result counts.
-    for shown in item.stash.get(PROPERTIES, ()):
+    for shown in item.stash.get(_PROPERTIES, ()):
         item.user_properties.remove(shown)
     properties = case_properties(result)
-    item.stash[PROPERTIES] = properties
+    item.stash[_PROPERTIES] = properties
     item.user_properties.extend(properties)
 
 
@@ -162,12 +160,12 @@ def show_details(
 ) -> None:
     """Leave the lines of ``--heta-show`` with an item, if its case is to be shown."""
     show = run_of(item.config).options.show
-    if show in {"all", case.case_id} or (show == "misses" and is_miss(result, plan)):
+    if show in {"all", case.case_id} or (show == "misses" and _is_miss(result, plan)):
         shown = result.model_copy(update={"response": response})
         item.stash[DETAILS] = case_details(shown, case.expected, _DETAILS_WIDTH)
 
 
-def is_miss(result: EvaluationCaseResult, plan: BenchmarkPlan) -> bool:
+def _is_miss(result: EvaluationCaseResult, plan: BenchmarkPlan) -> bool:
     """Whether a case failed, did not pass, or has a score that could not be worse."""
     if result.error is not None:
         return True

@@ -76,9 +76,9 @@ def uncovered_errors(
 ) -> str | None:
     """Return which errors, that ``fail_on = "gate"`` let pass, no decided gate covers."""
     lines = []
-    if summary.failed_cases and not covers_errors(gates, plan, mode, "failed_cases"):
+    if summary.failed_cases and not _covers_errors(gates, plan, mode, "failed_cases"):
         lines.append(f"{summary.failed_cases} of {summary.total_cases} samples failed")
-    if summary.scoring_errors and not covers_errors(gates, plan, mode, "scoring_errors"):
+    if summary.scoring_errors and not _covers_errors(gates, plan, mode, "scoring_errors"):
         scores = "score was" if summary.scoring_errors == 1 else "scores were"
         lines.append(f"{summary.scoring_errors} {scores} lost to evaluators' errors")
     if not lines:
@@ -92,7 +92,7 @@ def emit_errors(config: pytest.Config, plan: BenchmarkPlan, mode: str, text: str
     _emit(config, suite_id, f"{suite_id}::{plan.label}::errors[{mode}]", "failed", text)
 
 
-def covers_errors(
+def _covers_errors(
     gates: Sequence[GateResult], plan: BenchmarkPlan, mode: str, aggregate: str
 ) -> bool:
     """Whether a decided gate judges the number of errors of a mode."""

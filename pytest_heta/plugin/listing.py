@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from pytest_heta.api import available_recipes
 from pytest_heta.core.plan import Suite, recipe_modes
 from pytest_heta.evaluators import evaluator_names
 from pytest_heta.plugin import is_suite_file
-from pytest_heta.plugin.collect import declared_suites
+from pytest_heta.plugin.collect import declarations_of, declared_suites
 from pytest_heta.plugin.datasets import DATASET_FILES, named_dataset
 from pytest_heta.plugin.state import Run
 from pytest_heta.reports import plain_text
@@ -26,8 +26,9 @@ class ListingModule(pytest.Module):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Note the benchmarks; yield nothing."""
-        for suite in declared_suites(self.obj).values():
-            self.found.setdefault(_name(suite), suite)
+        with declarations_of(self):
+            for suite in declared_suites(self.obj).values():
+                self.found.setdefault(_name(suite), suite)
         yield from ()
 
 
@@ -38,19 +39,25 @@ class ListingPlugin:
         self._run = run
         self._found: dict[str, dict[str, Suite]] = {}
 
+    @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
-    ) -> ListingModule | None:
-        """Take in suite files, and dataset folders named on the command line."""
+    ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        """Take in suite files, and dataset folders named on the command line.
+
+        pytest also collects a suite file that is named or matches
+        ``python_files``; it would be read twice, and what is wrong said twice.
+        """
+        collected = yield
         if is_suite_file(file_path):
             module: ListingModule = ListingModule.from_parent(parent, path=file_path)
             module.found = self._found.setdefault(module.nodeid, {})
-            return module
+            return [module]
         if file_path.name in DATASET_FILES:
             benchmark = named_dataset(parent.session, file_path)
             if benchmark is not None:
                 self._found[str(file_path.parent)] = {benchmark.manifest.name: Suite(benchmark)}
-        return None
+        return collected
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -15,19 +15,28 @@ import pytest
 
 __all__ = [
     "OPTIONS",
+    "VERY_VERBOSE",
     "Option",
     "RunOptions",
     "add_options",
+    "data_dir_of_ini",
     "given_recipes",
+    "ini_folder",
     "read_options",
+    "refuse",
+    "source_of",
     "wants_listing",
 ]
 
+# The core has these types, too; to import it here would cost every session.
 GateSubset = Literal["skip", "decide", "fail"]
 FailOn = Literal["error", "miss", "gate"]
 Responses = Literal["ids", "short", "full"]
 
 GROUP: Final = "heta"
+
+VERY_VERBOSE: Final = 2
+"""``-vv`` shows tracebacks of users' code, and cases that missed; below it an error is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +285,8 @@ class _Reader:
             refuse(where, f"{value!r} is not a whole number of at least {least}")
         return number
 
-    def choice(self, name: str, allowed: Sequence[str]) -> str | None:
+    def choice(self, name: str, allowed: Sequence[str]) -> Any:
+        """Return one of the values of a ``Literal``, or None."""
         given = self.text(name)
         if given is None:
             return None
@@ -322,13 +332,13 @@ def read_options(config: pytest.Config) -> RunOptions:
         seed=reader.number("seed", least=0) or 0,
         warmup=reader.number("warmup", least=0) or 0,
         gates=tuple(gates),
-        gate_subset=reader.choice("gate-subset", get_args(GateSubset)) or "skip",  # type: ignore[arg-type]
+        gate_subset=reader.choice("gate-subset", get_args(GateSubset)) or "skip",
         require_gates=require_gates,
         no_gates=no_gates,
-        fail_on=reader.choice("fail-on", get_args(FailOn)),  # type: ignore[arg-type]
+        fail_on=reader.choice("fail-on", get_args(FailOn)),
         reports=reader.texts("report")[0] or ("json:report.json",),
-        responses=reader.choice("responses", get_args(Responses)) or "short",  # type: ignore[arg-type]
-        show=show[0] if show else ("misses" if config.get_verbosity() >= 2 else None),  # noqa: PLR2004
+        responses=reader.choice("responses", get_args(Responses)) or "short",
+        show=show[0] if show else ("misses" if config.get_verbosity() >= VERY_VERBOSE else None),
         list_only=reader.flag("list"),
         baseline=baseline[0] if baseline else None,
         strict=reader.flag("strict"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -28,10 +28,13 @@ from pytest_heta.plugin.execution import (
     note_result,
     show_details,
 )
+from pytest_heta.plugin.options import VERY_VERBOSE
 from pytest_heta.plugin.state import Run
 from pytest_heta.reports import plain_text
 
 __all__ = ["ReportPlugin", "ResultCollector"]
+
+T = TypeVar("T")
 
 
 class ReportPlugin:
@@ -51,14 +54,9 @@ class ReportPlugin:
             return report
         if call.when == "setup":
             self._take_build_along(unit, report)
-        if call.when == "teardown" and CLOSING in unit.stash:
-            report.heta_closing = [  # type: ignore[attr-defined]
-                unit.entry.plan.label,
-                unit.unit.unit_id,
-                unit.stash[CLOSING],
-            ]
-            del unit.stash[CLOSING]
-        if call.when in {"setup", "call"}:
+        if call.when == "teardown":
+            self._take_closing_along(unit, report)
+        else:
             self._take_result_along(item, unit, call, report)
         return report
 
@@ -67,9 +65,8 @@ class ReportPlugin:
             # Somebody's fixture: nothing is known of what is asked there.
             unit.stash[WAS_BUILT] = False
             report.heta_overridden = [unit.entry.plan.label, unit.unit.unit_id]  # type: ignore[attr-defined]
-        build = unit.stash.get(UNIT_BUILD, None)
+        build = _taken(unit.stash, UNIT_BUILD)
         if build is not None:
-            del unit.stash[UNIT_BUILD]
             report.heta_build = json.dumps(  # type: ignore[attr-defined]
                 {
                     "label": unit.entry.plan.label,
@@ -78,6 +75,11 @@ class ReportPlugin:
                 }
             )
 
+    def _take_closing_along(self, unit: UnitNode, report: pytest.TestReport) -> None:
+        problem = _taken(unit.stash, CLOSING)
+        if problem is not None:
+            report.heta_closing = [unit.entry.plan.label, unit.unit.unit_id, problem]  # type: ignore[attr-defined]
+
     def _take_result_along(
         self,
         item: pytest.Item,
@@ -85,27 +87,26 @@ class ReportPlugin:
         call: pytest.CallInfo[None],
         report: pytest.TestReport,
     ) -> None:
-        plan = unit.entry.plan
         if call.excinfo is not None and report.failed:
             error = call.excinfo.value
             if PAYLOAD not in item.stash:
                 self._note_failure(item, unit, str(call.when), error)
-            if isinstance(error, HetaError) and self._run.config.get_verbosity() < 2:  # noqa: PLR2004
+            if isinstance(error, HetaError) and self._run.config.get_verbosity() < VERY_VERBOSE:
                 report.longrepr = plain_text(error)
-        if PAYLOAD in item.stash:
-            report.heta_result = item.stash[PAYLOAD]  # type: ignore[attr-defined]
-            del item.stash[PAYLOAD]
-            if DETAILS in item.stash:
-                report.heta_details = item.stash[DETAILS]  # type: ignore[attr-defined]
-                del item.stash[DETAILS]
-            result = item.stash[RESULT]
-            del item.stash[RESULT]
-            if result.latency_ms is not None:
-                report.duration = result.latency_ms / 1000
-            if report.failed and fail_on_of(self._run, plan) == "gate":
-                report.outcome = "skipped"
-                reason = failure_message(result, "gate") or one_line(report.longreprtext)
-                report.wasxfail = reason
+        payload, result = _taken(item.stash, PAYLOAD), _taken(item.stash, RESULT)
+        if payload is None or result is None:
+            return
+        report.heta_result = payload  # type: ignore[attr-defined]
+        details = _taken(item.stash, DETAILS)
+        if details is not None:
+            report.heta_details = details  # type: ignore[attr-defined]
+        if result.latency_ms is not None:
+            report.duration = result.latency_ms / 1000
+        # Only what gates see is left to them: another plugin may fail the item, too.
+        reason = failure_message(result, "gate")
+        if report.failed and reason and fail_on_of(self._run, unit.entry.plan) == "gate":
+            report.outcome = "skipped"
+            report.wasxfail = reason
 
     def _note_failure(
         self, item: pytest.Item, unit: UnitNode, when: str, error: BaseException
@@ -117,6 +118,14 @@ class ReportPlugin:
         result = failed_result(plan, sample, failure, metadata={"node_id": item.nodeid})
         note_result(item, plan, sample, result)
         show_details(item, plan, unit.entry.loaded.cases[sample.case], result, None)
+
+
+def _taken(stash: pytest.Stash, key: pytest.StashKey[T]) -> T | None:
+    """Return what lies under a key, if anything, and leave nothing: it travels once."""
+    value = stash.get(key, None)
+    if value is not None:
+        del stash[key]
+    return value
 
 
 def _error_type(when: str, error: BaseException) -> str:

@@ -54,11 +54,13 @@ class Run:
         options: The checked options.
         recipes: The recipes, in order.
         gates: Gates of the command line and the ini file.
-        entries: What is planned, by plan label, in collection order. The
-            controller of a distributed run has plans only.
+        baseline: Reports to show differences to, by report key.
+        started_at: When the session began, in UTC.
+        plans: What is planned, by plan label, in collection order.
+        entries: The plans with what carries them out, by plan label; empty in
+            the controller of a distributed run.
         selected: Samples of the selected items by node id.
         concurrency: Processes that ask at the same time.
-        baseline: Reports to show differences to, by report key.
         refusals: Why suites cannot be run as they are declared.
     """
 

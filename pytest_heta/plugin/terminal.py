@@ -33,14 +33,14 @@ class TerminalPlugin:
         reports = self._conclusion.reports
         if not reports:
             return
-        width = terminalreporter._tw.fullwidth  # noqa: SLF001 - the width pytest itself uses
+        width = self._run.config.get_terminal_writer().fullwidth
         self._write_details(terminalreporter)
         self._write_tables(terminalreporter, width)
         self._write_gates(terminalreporter)
         if terminalreporter.verbosity >= 0:
             self._write_worst_cases(terminalreporter, width)
         for path in self._conclusion.written:
-            terminalreporter.write_line(f"heta report: {_relative(path)}")
+            terminalreporter.write_line(f"heta report: {self._shown(path)}")
         for problem in self._conclusion.problems:
             terminalreporter.write_line(plain_text(problem), red=True)
 
@@ -93,9 +93,7 @@ class TerminalPlugin:
         path = os.path.relpath(config.rootpath / path, config.invocation_params.dir)
         return f"{path}{separator}{rest}"
 
-
-def _relative(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+    def _shown(self, path: Path) -> Path:
+        """Return a path as it is typed in the current folder, if it is in there."""
+        here = self._run.config.invocation_params.dir
+        return path.relative_to(here) if path.is_relative_to(here) else path

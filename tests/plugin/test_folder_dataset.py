@@ -217,6 +217,14 @@ def test_folder_stays_as_it_was_when_it_is_the_root(alone, run_with_cache, elsew
     }
 
 
+def test_folder_stays_as_it_was_when_it_is_listed(alone, elsewhere):
+    toys = alone.path / "toys"
+    before = listing(toys)
+    result = alone.run("--heta-list", str(toys), f"--rootdir={toys}", recipe=None, cache=True)
+    result.stdout.fnmatch_lines([f"rootdir: {toys}", "  toys  (*"])
+    assert listing(toys) == before
+
+
 def test_last_failed_is_remembered_when_the_folder_is_the_root(alone, run_with_cache, elsewhere):
     toys = alone.path / "toys"
     source = (alone.path / "recipe.py").read_text(encoding="utf-8")

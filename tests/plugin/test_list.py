@@ -75,3 +75,13 @@ def test_a_suite_that_cannot_be_imported_is_an_error(world):
     result = world.run("--heta-list")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["*ZeroDivisionError*"])
+
+
+@pytest.mark.parametrize("arguments", [(), ("bench_toys.py",)])
+def test_a_suite_that_is_declared_wrongly_is_said_once_in_one_line(world, arguments):
+    world.suite("gates=['nonsense']")
+    result = world.run("--heta-list", *arguments)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    (line,) = [line for line in result.outlines if "nonsense" in line]
+    assert line.startswith("bench_toys.py:")
+    assert ": [gate-invalid] gate 'nonsense': " in line

@@ -43,6 +43,13 @@ def test_the_environment_is_left_as_it_was(world):
     assert "HETA_DATA_DIR" not in os.environ
 
 
+def test_an_empty_variable_counts_as_none_and_stays(world, monkeypatch):
+    monkeypatch.setenv("HETA_DATA_DIR", "")
+    world.ini("heta_data_dir = .")
+    world.run().assert_outcomes(passed=6)
+    assert os.environ["HETA_DATA_DIR"] == ""
+
+
 def test_the_home_folder_may_be_written_as_a_tilde(world, monkeypatch):
     monkeypatch.setenv("HOME", str(world.path))
     monkeypatch.setattr(Path, "home", lambda: world.path)

@@ -52,3 +52,19 @@ def test_another_value_of_a_suite_is_refused(world):
     world.suite("fail_on='never'")
     error = world.usage_error()
     assert error.endswith("suite: fail_on = 'never' is not allowed; use error, miss or gate")
+
+
+def test_what_no_gate_sees_fails_whatever_the_option_says(world):
+    world.pytester.makeconftest(
+        """
+        import pytest
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_runtest_call():
+            yield
+            raise ValueError("somebody else's")
+        """
+    )
+    result = world.run("--heta-fail-on=gate", "--heta-mode=overlap", "--heta-limit=1")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*ValueError: somebody else's"])
