@@ -73,7 +73,7 @@ def keep_out_of_datasets(config: pytest.Config) -> None:
         if any(cache.is_relative_to(folder) for folder in folders):
             # pytest reads this value once more, when it makes its cache; it
             # has no public way to change it by then.
-            values: dict[str, Any] = config._inicache  # noqa: SLF001
+            values: dict[str, Any] = getattr(config, "_inicache", {})
             values["cache_dir"] = str(place / ".pytest_cache")
     if place != here and config.getoption("benchmark_storage", None) == _BENCHMARK_STORAGE:
         config.option.benchmark_storage = f"file://{place / '.benchmarks'}"

@@ -149,6 +149,7 @@ def heta_recipe(request: pytest.FixtureRequest) -> Any:
 def heta_unit(request: pytest.FixtureRequest) -> Iterator[RunUnit]:
     """The current run unit: its documents, and ``build(recipe)``."""
     unit = RunUnit(run_of(request.config), _unit_node(request))
+    unit.workspace.mkdir(parents=True, exist_ok=True)
     yield unit
     unit.close()
 

@@ -15,6 +15,8 @@ from pytest_heta.reports import gate_line
 __all__ = ["emit_errors", "emit_gates", "gate_node_id", "uncovered_errors"]
 
 _Outcome = Literal["passed", "failed", "skipped"]
+_AT_MOST: Final = ("<=", "<", "==")
+_AT_LEAST: Final = (">=", ">", "==")
 _PHASES: Final = ("setup", "call", "teardown")
 
 
@@ -95,16 +97,20 @@ def emit_errors(config: pytest.Config, plan: BenchmarkPlan, mode: str, text: str
 def _covers_errors(
     gates: Sequence[GateResult], plan: BenchmarkPlan, mode: str, aggregate: str
 ) -> bool:
-    """Whether a decided gate judges the number of errors of a mode."""
-    judging = {
-        "failed_cases": ("failed_cases", "failure_rate", "successful_cases"),
-        "scoring_errors": ("scoring_errors",),
+    """Whether a decided gate limits the number of errors of a mode."""
+    limits = {
+        "failed_cases": {
+            "failed_cases": _AT_MOST,
+            "failure_rate": _AT_MOST,
+            "successful_cases": _AT_LEAST,
+        },
+        "scoring_errors": {"scoring_errors": _AT_MOST},
     }[aggregate]
     return any(
         gate.status in {"passed", "failed"}
         and (gate.benchmark, gate.recipe, gate.mode)
         == (plan.benchmark.name, plan.recipe_name, mode)
-        and gate.aggregate.startswith(judging)
+        and gate.operator in limits.get(gate.aggregate, ())
         for gate in gates
     )
 

@@ -67,8 +67,8 @@ def heta_kb(heta_unit, heta_recipe):
     )
     world.run("--heta-mode=overlap").assert_outcomes(passed=3)
     assert log() == [
-        *("sweet", "apple,bike", "pie,tart", "2", "apple", "False"),
-        *("wet", "cloud", "rain", "1", "cloud", "False"),
+        *("sweet", "apple,bike", "pie,tart", "2", "apple", "True"),
+        *("wet", "cloud", "rain", "1", "cloud", "True"),
     ]
 
 

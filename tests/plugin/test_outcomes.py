@@ -254,6 +254,8 @@ def test_a_gate_that_judges_failures_covers_them_whichever_way_it_decides(
         "overlap.recall@1 >= 0",
         "overlap.scoring_errors <= 3",
         "backwards.failure_rate <= 1",
+        "overlap.failure_rate >= 0",
+        "overlap.successful_cases <= 3",
         "overlap.n_errored(recall@1) <= 3",
     ],
 )
