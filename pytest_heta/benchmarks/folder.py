@@ -31,14 +31,15 @@ def benchmark_from_folder(path: str | PathLike[str]) -> BenchmarkProtocol | None
     """
     # The folder was named where the session runs, not in a suite's root.
     folder = Path(path).absolute()
-    if (
-        _is_file(folder / "corpus.jsonl")
-        and _is_file(folder / "queries.jsonl")
-        and (folder / "qrels").is_dir()
-    ):
+    is_beir = _is_file(folder / "corpus.jsonl") and _is_file(folder / "queries.jsonl")
+    if is_beir and (folder / "qrels").is_dir():
         return BeirBenchmark(folder, split=_choose_split(folder))
     if _is_file(folder / "cases.jsonl"):
         return JsonlBenchmark(folder)
+    if is_beir:
+        raise DatasetNotFoundError(
+            "no judgments", where=location(folder / "qrels"), hint="expected: test.tsv"
+        )
     return None
 
 

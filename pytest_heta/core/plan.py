@@ -366,6 +366,13 @@ def _manifest_of(recipe: object) -> dict[str, Any]:
         ) from error
     if value is None:
         return {}
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        raise RecipeInvalidError(
+            f"recipe {getattr(recipe, 'name', '?')!r}: `manifest` is asynchronous",
+            hint="make it an ordinary method: it is asked before anything runs",
+        )
     value = plain(value)
     return value if isinstance(value, dict) else {"manifest": value}
 

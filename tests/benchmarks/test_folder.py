@@ -1,5 +1,6 @@
 """A folder is recognised by its files; nothing is opened and nothing written."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -34,8 +35,8 @@ def test_folder_with_both_is_a_beir_folder(beir, jsonl):
     assert isinstance(benchmark_from_folder(jsonl([])), BeirBenchmark)
 
 
-@pytest.mark.parametrize("missing", ["corpus.jsonl", "queries.jsonl", "qrels"])
-def test_folder_without_all_three_is_not_known(beir, tmp_path, missing):
+@pytest.mark.parametrize("missing", ["corpus.jsonl", "queries.jsonl"])
+def test_folder_without_corpus_or_queries_is_not_known(beir, tmp_path, missing):
     folder = beir()
     (folder / missing).rename(tmp_path / "away")
     assert benchmark_from_folder(folder) is None
@@ -80,6 +81,14 @@ def test_split_that_is_not_clear_is_asked_for(beir):
     folder = beir(qrels={"train": "q1 dA 1\n", "odd": "q1 dA 1\n"})
     with pytest.raises(ConfigurationError, match=r"odd, train .* split='odd'"):
         benchmark_from_folder(folder)
+
+
+def test_corpus_and_queries_without_judgments_are_an_error(beir):
+    folder = beir()
+    shutil.rmtree(folder / "qrels")
+    with pytest.raises(DatasetNotFoundError, match="no judgments; expected") as caught:
+        benchmark_from_folder(folder)
+    assert caught.value.where == str(folder / "qrels")
 
 
 def test_folder_without_judgments_says_so(beir):

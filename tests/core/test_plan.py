@@ -371,6 +371,15 @@ class TestText:
         plan = fakes.plan(tmp_path, "q1", recipe=recipe)
         assert plan.recipe_manifest == {"1": "model.bin", "cutoff": None}
 
+    def test_an_asynchronous_manifest_is_refused(self, fakes, tmp_path):
+        async def manifest():
+            return {}
+
+        recipe = fakes.Recipe()
+        recipe.manifest = manifest
+        with pytest.raises(RecipeInvalidError, match="'fake': `manifest` is asynchronous"):
+            fakes.plan(tmp_path, "q1", recipe=recipe)
+
     def test_a_manifest_that_cannot_be_had_is_an_error_of_the_recipe(self, fakes, tmp_path):
         recipe = fakes.Recipe()
         recipe.manifest = lambda: 1 / 0
