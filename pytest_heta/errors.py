@@ -53,6 +53,7 @@ __all__ = [
     "ReportError",
     "ResponseInvalidError",
     "did_you_mean",
+    "first_of",
     "one_line",
     "shown",
 ]
@@ -70,6 +71,11 @@ def shown(value: object) -> str:
     """Return ``value`` as it may stand in a message: quoted, and not too long."""
     text = repr(value)
     return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
+
+
+def first_of(ids: Sequence[str], limit: int) -> str:
+    """Return the first ``limit`` ids as a list for a message, with a sign if there are more."""
+    return ", ".join([*ids[:limit], *(["…"] if len(ids) > limit else [])])
 
 
 def did_you_mean(name: str, known: Iterable[str], likely: Sequence[str] = ()) -> str:

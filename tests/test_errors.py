@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_heta import errors
-from pytest_heta.errors import BuildError, DatasetInvalidError, HetaError, did_you_mean, shown
+from pytest_heta.errors import (
+    BuildError,
+    DatasetInvalidError,
+    HetaError,
+    did_you_mean,
+    first_of,
+    shown,
+)
 
 CLASSES = [
     kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HetaError)
@@ -86,3 +93,10 @@ def test_a_value_in_a_message_is_quoted_and_not_too_long():
     assert shown(7) == "7"
     assert shown("x" * 58) == f"'{'x' * 58}'"
     assert shown("x" * 59) == f"'{'x' * 59}…"
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"), [(1, "a, …"), (2, "a, b, …"), (3, "a, b, c"), (4, "a, b, c")]
+)
+def test_a_list_of_ids_says_when_there_are_more(limit, text):
+    assert first_of(["a", "b", "c"], limit) == text

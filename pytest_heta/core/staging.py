@@ -13,7 +13,7 @@ import asyncio
 import json
 import shutil
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -39,6 +39,7 @@ from pytest_heta.errors import (
     DocumentUnavailableError,
     DuplicateIdError,
     HetaError,
+    first_of,
 )
 from pytest_heta.models import BenchmarkDocument, raw_key
 
@@ -278,11 +279,8 @@ def _warnings(dangling: Dangling, problems: Mapping[str, str]) -> tuple[str, ...
         ("document", tuple(problems), "not readable"),
     )
     return tuple(
-        f"{len(ids)} {what}{'s are' if len(ids) > 1 else ' is'} {trouble}: {_some(ids)}"
+        f"{len(ids)} {what}{'s are' if len(ids) > 1 else ' is'} {trouble}:"
+        f" {first_of(ids, _SHOWN_IDS)}"
         for what, ids, trouble in found
         if ids
     )
-
-
-def _some(ids: Sequence[str]) -> str:
-    return ", ".join([*ids[:_SHOWN_IDS], *(["…"] if len(ids) > _SHOWN_IDS else [])])

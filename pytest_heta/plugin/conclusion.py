@@ -276,7 +276,7 @@ def _add_junit_property(config: pytest.Config, name: str, value: str) -> None:
     """Add a property of the suite to the JUnit file, if there is one.
 
     ``record_testsuite_property`` does nothing on the controller of a
-    distributed run, so the one private name of pytest is used here.
+    distributed run, so a private name of pytest is used here.
     """
     try:
         from _pytest.junitxml import xml_key  # noqa: PLC0415

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pytest_heta.errors import BuildError
+from pytest_heta.errors import BuildError, first_of
 from pytest_heta.models import document_id_from_raw_key
 from pytest_heta.protocols import ObjectStore
 from pytest_heta.recipes._chunks import ChunkCollector, ChunkStore, folded
@@ -37,7 +37,8 @@ class Corpus:
     def manifest(self) -> dict[str, Any]:
         """Return counts and warnings."""
         warnings = [
-            f"{len(ids)} {'documents' if len(ids) > 1 else 'document'} {trouble}: {_some(ids)}"
+            f"{len(ids)} {'documents' if len(ids) > 1 else 'document'} {trouble}:"
+            f" {first_of(ids, _SHOWN_IDS)}"
             for ids, trouble in (
                 (self.empty, "without text, never found"),
                 (self.replaced, "with bytes that are no text, replaced by U+FFFD"),
@@ -124,7 +125,3 @@ def _metadata_reader(objects: ObjectStore) -> Callable[[str], Mapping[str, Any]]
     if not callable(metadata):
         return lambda _: {}
     return lambda key: metadata(key) or {}
-
-
-def _some(ids: Sequence[str]) -> str:
-    return ", ".join([*ids[:_SHOWN_IDS], *(["…"] if len(ids) > _SHOWN_IDS else [])])
