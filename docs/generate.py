@@ -19,7 +19,7 @@ from typing import Final
 
 from pytest_heta import errors
 from pytest_heta.plugin import MARKER, execution, fixtures, hookspecs
-from pytest_heta.plugin.options import OPTIONS, Option
+from pytest_heta.plugin.option_table import OPTIONS, Option
 
 REFERENCE: Final = Path(__file__).parent / "reference"
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_heta.plugin.options import add_options, given_recipes, wants_listing
+from pytest_heta.plugin.option_table import add_options
+from pytest_heta.plugin.options import given_recipes, wants_listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The options of the plugin: one table for command line, ini and documentation.
+"""Reading the options of a session.
 
 This module is imported by every pytest session, so it imports nothing heavy.
 """
@@ -6,6 +6,7 @@ This module is imported by every pytest session, so it imports nothing heavy.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,11 @@ from typing import Any, Final, Literal, NoReturn, get_args
 
 import pytest
 
+from pytest_heta.plugin.option_table import OPTIONS, Option
+
 __all__ = [
-    "OPTIONS",
     "VERY_VERBOSE",
-    "Option",
     "RunOptions",
-    "add_options",
     "data_dir_of_ini",
     "given_recipes",
     "ini_folder",
@@ -32,135 +32,24 @@ __all__ = [
 GateSubset = Literal["skip", "decide", "fail"]
 FailOn = Literal["error", "miss", "gate"]
 Responses = Literal["ids", "short", "full"]
+Protocol = Literal["auto", "pytest"]
+Split = Literal["auto", "never"]
 
-GROUP: Final = "heta"
+_SIZE: Final = re.compile(r"([0-9]+(?:[.][0-9]+)?)\s*([kmgt]i?b?|b?)", re.IGNORECASE)
+_SIZE_UNITS: Final = {
+    "": 1,
+    "b": 1,
+    **{
+        f"{prefix}{suffix}": base**power
+        for power, prefix in enumerate("kmgt", start=1)
+        for suffix, base in (("", 1000), ("b", 1000), ("i", 1024), ("ib", 1024))
+    },
+}
+
+_CACHE_SIZE: Final = 2 << 30
 
 VERY_VERBOSE: Final = 2
 """``-vv`` shows tracebacks of users' code, and cases that missed; below it an error is one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One option, on the command line and in the ini file.
-
-    Attributes:
-        name: Name without its prefix: ``top-k`` is ``--heta-top-k`` and
-            ``heta_top_k``.
-        text: What it does, for ``--help`` and the documentation.
-        metavar: Placeholder of the value; empty for a flag.
-        many: Whether it may be given several times (in the ini file: one
-            value a line).
-        default: What holds when it is not given, for the documentation.
-        command_line: Whether there is a command line option.
-    """
-
-    name: str
-    text: str
-    metavar: str = ""
-    many: bool = False
-    default: str = ""
-    command_line: bool = True
-
-    @property
-    def flag(self) -> str:
-        """Name on the command line."""
-        return f"--heta-{self.name}"
-
-    @property
-    def key(self) -> str:
-        """Key in the ini file, and name in the parsed options."""
-        return f"heta_{self.name.replace('-', '_')}"
-
-
-OPTIONS: Final = (
-    Option(
-        "recipe",
-        "Knowledge recipe to evaluate: a registered name, package.module:attribute or "
-        "path/file.py:attribute. Repeat it to evaluate several recipes in one run.",
-        "RECIPE",
-        many=True,
-    ),
-    Option(
-        "mode",
-        "Ask only in this query mode; repeatable, or separated by commas.",
-        "MODE",
-        many=True,
-        default="all modes of the suite or the recipe",
-    ),
-    Option(
-        "top-k",
-        "Number of results to ask for.",
-        "K",
-        default="the largest k of the suite's measures and gates, at least 10",
-    ),
-    Option(
-        "option",
-        "Query option of the recipe, such as rrf_k=30; the value is read as JSON if it is JSON.",
-        "KEY=VALUE",
-        many=True,
-    ),
-    Option("limit", "Run only the first N cases of each benchmark.", "N"),
-    Option("sample", "Run N cases of each benchmark, chosen by --heta-seed.", "N"),
-    Option("seed", "Seed of the choice that --heta-sample makes.", "S", default="0"),
-    Option(
-        "warmup",
-        "Queries to ask each knowledge base in each mode before its first case; not recorded.",
-        "N",
-        default="0",
-    ),
-    Option(
-        "gate",
-        "Quality gate, such as 'hybrid_search.ndcg@10 >= 0.6'; gates of the command line, "
-        "the ini file and the suites all apply.",
-        "GATE",
-        many=True,
-    ),
-    Option(
-        "gate-subset",
-        "What happens to a gate when only a part of its planned samples ran.",
-        "{skip,decide,fail}",
-        default="skip",
-    ),
-    Option("require-gates", "Fail the run when any gate was not decided."),
-    Option("no-gates", "Decide no gate."),
-    Option(
-        "fail-on",
-        "What fails a test item: an error; also a score that did not pass (miss); or nothing "
-        "but what gates say (gate).",
-        "{error,miss,gate}",
-        default="error",
-    ),
-    Option(
-        "report",
-        "Report to write.",
-        "FORMAT:PATH",
-        many=True,
-        default="json:report.json",
-    ),
-    Option(
-        "responses",
-        "How much of each response the report keeps: ids only, the first 200 characters of "
-        "texts, or everything.",
-        "{ids,short,full}",
-        default="short",
-    ),
-    Option(
-        "show",
-        "Show query, expectations and retrieved results of cases after the run: of those that "
-        "missed, of all, or of one case id. -vv shows the misses.",
-        "{misses,all,CASE}",
-    ),
-    Option("list", "List recipes, modes, measures and benchmarks, and run nothing."),
-    Option("baseline", "JSON report to show differences to.", "PATH"),
-    Option("strict", "Treat warnings about a dataset as errors."),
-    Option(
-        "data-dir",
-        "Folder with the public collections that some suites run on; the environment variable "
-        "HETA_DATA_DIR comes first.",
-        "PATH",
-        command_line=False,
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,30 +79,12 @@ class RunOptions:
     list_only: bool = False
     baseline: str | None = None
     strict: bool = False
-
-
-def add_options(parser: pytest.Parser) -> None:
-    """Register every option and ini key of the table."""
-    group = parser.getgroup(GROUP, "benchmarks of retrieval and RAG systems")
-    for option in OPTIONS:
-        text = option.text.replace("%", "%%")
-        if option.default:
-            text += f" Default: {option.default.replace('%', '%%')}."
-        if option.command_line:
-            if not option.metavar:
-                group.addoption(option.flag, dest=option.key, action="store_true", help=text)
-            elif option.many:
-                group.addoption(
-                    option.flag, dest=option.key, action="append", metavar=option.metavar, help=text
-                )
-            else:
-                group.addoption(option.flag, dest=option.key, metavar=option.metavar, help=text)
-        if option.many:
-            parser.addini(option.key, option.text, type="linelist")
-        elif option.metavar:
-            parser.addini(option.key, option.text, type="string", default="")
-        else:
-            parser.addini(option.key, option.text, type="bool", default=False)
+    concurrency: int | None = None
+    protocol: Protocol = "auto"
+    split: Split = "auto"
+    cache_dir: str | None = None
+    cache_size: int = _CACHE_SIZE
+    rebuild: bool = False
 
 
 def given_recipes(config: pytest.Config) -> tuple[str, ...]:
@@ -315,6 +186,7 @@ def read_options(config: pytest.Config) -> RunOptions:
     reader = _Reader(config)
     limit, sample = _limit_and_sample(reader)
     baseline = reader.text("baseline")
+    cache_dir = reader.text("cache-dir")
     show = reader.text("show")
     gates = [(text, "command line") for text in config.getoption("heta_gate") or ()]
     gates += [(text, "ini") for text in _lines(config, "heta_gate")]
@@ -342,6 +214,12 @@ def read_options(config: pytest.Config) -> RunOptions:
         list_only=reader.flag("list"),
         baseline=baseline[0] if baseline else None,
         strict=reader.flag("strict"),
+        concurrency=reader.number("concurrency", least=1),
+        protocol=reader.choice("protocol", get_args(Protocol)) or "auto",
+        split=reader.choice("split", get_args(Split)) or "auto",
+        cache_dir=cache_dir[0] if cache_dir else None,
+        cache_size=_cache_size(reader),
+        rebuild=reader.flag("rebuild"),
     )
 
 
@@ -356,6 +234,18 @@ def _limit_and_sample(reader: _Reader) -> tuple[int | None, int | None]:
             return None, sample
         refuse("--heta-limit and --heta-sample", "only one of the two may be given")
     return limit, sample
+
+
+def _cache_size(reader: _Reader) -> int:
+    given = reader.text("cache-size")
+    if given is None:
+        return _CACHE_SIZE
+    value, where = given
+    match = _SIZE.fullmatch(value.strip())
+    if match is None:
+        refuse(where, f"{value!r} is not a size such as 500MB or 2GiB")
+    number, unit = match.groups()
+    return int(float(number) * _SIZE_UNITS[unit.lower()])
 
 
 def _modes(reader: _Reader) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_heta.plugin.options import OPTIONS
+from pytest_heta.plugin.option_table import OPTIONS
 
 DATA = Path(__file__).parents[2] / "benchmarks" / "data"
 SETS = ("handbook", "manuals")

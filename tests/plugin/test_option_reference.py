@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_heta import errors
-from pytest_heta.plugin.options import OPTIONS
+from pytest_heta.plugin.option_table import OPTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 OPTIONS_PAGE = DOCS / "reference" / "options.md"

@@ -1,0 +1,196 @@
+"""The table of the plugin's options, for the command line, the ini file and the documentation.
+
+This module is imported by every pytest session, so it imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+__all__ = ["OPTIONS", "Option", "add_options"]
+
+GROUP: Final = "heta"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option, on the command line and in the ini file.
+
+    Attributes:
+        name: Name without its prefix: ``top-k`` is ``--heta-top-k`` and
+            ``heta_top_k``.
+        text: What it does, for ``--help`` and the documentation.
+        metavar: Placeholder of the value; empty for a flag.
+        many: Whether it may be given several times (in the ini file: one
+            value a line).
+        default: What holds when it is not given, for the documentation.
+        command_line: Whether there is a command line option.
+    """
+
+    name: str
+    text: str
+    metavar: str = ""
+    many: bool = False
+    default: str = ""
+    command_line: bool = True
+
+    @property
+    def flag(self) -> str:
+        """Name on the command line."""
+        return f"--heta-{self.name}"
+
+    @property
+    def key(self) -> str:
+        """Key in the ini file, and name in the parsed options."""
+        return f"heta_{self.name.replace('-', '_')}"
+
+
+OPTIONS: Final = (
+    Option(
+        "recipe",
+        "Knowledge recipe to evaluate: a registered name, package.module:attribute or "
+        "path/file.py:attribute. Repeat it to evaluate several recipes in one run.",
+        "RECIPE",
+        many=True,
+    ),
+    Option(
+        "mode",
+        "Ask only in this query mode; repeatable, or separated by commas.",
+        "MODE",
+        many=True,
+        default="all modes of the suite or the recipe",
+    ),
+    Option(
+        "top-k",
+        "Number of results to ask for.",
+        "K",
+        default="the largest k of the suite's measures and gates, at least 10",
+    ),
+    Option(
+        "option",
+        "Query option of the recipe, such as rrf_k=30; the value is read as JSON if it is JSON.",
+        "KEY=VALUE",
+        many=True,
+    ),
+    Option("limit", "Run only the first N cases of each benchmark.", "N"),
+    Option("sample", "Run N cases of each benchmark, chosen by --heta-seed.", "N"),
+    Option("seed", "Seed of the choice that --heta-sample makes.", "S", default="0"),
+    Option(
+        "warmup",
+        "Queries to ask each knowledge base in each mode before its first case; not recorded.",
+        "N",
+        default="0",
+    ),
+    Option(
+        "concurrency",
+        "Queries to ask at the same time in one process; ordinary functions get threads.",
+        "N",
+        default="the recipe's max_concurrency, else 8 for asynchronous and 1 for ordinary queries",
+    ),
+    Option(
+        "protocol",
+        "How the cases inside a run unit are run: by a short path where no other plugin looks, or "
+        "always by pytest's own protocol.",
+        "{auto,pytest}",
+        default="auto",
+    ),
+    Option(
+        "split",
+        "Whether workers of pytest-xdist may share the cases of a large run unit; its recipe has "
+        "to have save and load.",
+        "{auto,never}",
+        default="auto",
+    ),
+    Option(
+        "cache-dir",
+        "Folder for knowledge bases of recipes that have save and load.",
+        "PATH",
+        default="heta in pytest's cache folder",
+    ),
+    Option(
+        "cache-size",
+        "Bytes that cached knowledge bases may take, such as 500MB or 2GiB; 0 keeps none.",
+        "SIZE",
+        default="2GiB",
+    ),
+    Option("rebuild", "Build knowledge bases anew, also those in the cache."),
+    Option(
+        "gate",
+        "Quality gate, such as 'hybrid_search.ndcg@10 >= 0.6'; gates of the command line, "
+        "the ini file and the suites all apply.",
+        "GATE",
+        many=True,
+    ),
+    Option(
+        "gate-subset",
+        "What happens to a gate when only a part of its planned samples ran.",
+        "{skip,decide,fail}",
+        default="skip",
+    ),
+    Option("require-gates", "Fail the run when any gate was not decided."),
+    Option("no-gates", "Decide no gate."),
+    Option(
+        "fail-on",
+        "What fails a test item: an error; also a score that did not pass (miss); or nothing "
+        "but what gates say (gate).",
+        "{error,miss,gate}",
+        default="error",
+    ),
+    Option(
+        "report",
+        "Report to write.",
+        "FORMAT:PATH",
+        many=True,
+        default="json:report.json",
+    ),
+    Option(
+        "responses",
+        "How much of each response the report keeps: ids only, the first 200 characters of "
+        "texts, or everything.",
+        "{ids,short,full}",
+        default="short",
+    ),
+    Option(
+        "show",
+        "Show query, expectations and retrieved results of cases after the run: of those that "
+        "missed, of all, or of one case id. -vv shows the misses.",
+        "{misses,all,CASE}",
+    ),
+    Option("list", "List recipes, modes, measures and benchmarks, and run nothing."),
+    Option("baseline", "JSON report to show differences to.", "PATH"),
+    Option("strict", "Treat warnings about a dataset as errors."),
+    Option(
+        "data-dir",
+        "Folder with the public collections that some suites run on; the environment variable "
+        "HETA_DATA_DIR comes first.",
+        "PATH",
+        command_line=False,
+    ),
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Register every option and ini key of the table."""
+    group = parser.getgroup(GROUP, "benchmarks of retrieval and RAG systems")
+    for option in OPTIONS:
+        text = option.text.replace("%", "%%")
+        if option.default:
+            text += f" Default: {option.default.replace('%', '%%')}."
+        if option.command_line:
+            if not option.metavar:
+                group.addoption(option.flag, dest=option.key, action="store_true", help=text)
+            elif option.many:
+                group.addoption(
+                    option.flag, dest=option.key, action="append", metavar=option.metavar, help=text
+                )
+            else:
+                group.addoption(option.flag, dest=option.key, metavar=option.metavar, help=text)
+        if option.many:
+            parser.addini(option.key, option.text, type="linelist")
+        elif option.metavar:
+            parser.addini(option.key, option.text, type="string", default="")
+        else:
+            parser.addini(option.key, option.text, type="bool", default=False)
