@@ -35,8 +35,8 @@ both, and of the suites, all apply. `pytest -o KEY=VALUE` sets a key for one run
 flag of the ini file is taken back: `-o heta_strict=false`.
 
 What takes several values takes the flag several times, and one value a line in the ini file. Paths
-of recipes, baseline and data folder in the ini file start from the ini file's folder; paths on the
-command line, and those of reports, from the current one.
+of recipes, baseline, cache and data folder in the ini file start from the ini file's folder; paths
+on the command line, and those of reports, from the current one.
 
 A wrong value is a usage error: the session ends with exit code 4 before anything is built."""
 
@@ -55,7 +55,9 @@ What becomes of an error:
 * Whatever an evaluator raises: one score is lost and counts as the worst;
   the sample keeps its latency.
 * `ReportError`: a report file cannot be written. Before the first build it is a usage error; at
-  the end of a run, exit code 1."""
+  the end of a run, exit code 1.
+* `CacheError`: a saved knowledge base cannot be used or saved. In a run it is a warning, and the
+  knowledge base is built; in `pytest-heta cache`, exit code 1."""
 
 
 # --- docstrings ----------------------------------------------------------------

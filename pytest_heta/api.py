@@ -20,6 +20,7 @@ from pytest_heta.benchmarks import benchmark_from_folder
 from pytest_heta.core._loading import listed_evaluators
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core._plain import exception_text, portable_name
+from pytest_heta.core.cache import DEFAULT_MAX_BYTES, KnowledgeBaseCache
 from pytest_heta.core.gates import parse_gate
 from pytest_heta.core.plan import PlanSettings, Suite, check_name, recipe_modes
 from pytest_heta.core.result import ResponseLevel
@@ -270,9 +271,11 @@ def run(  # noqa: PLR0913 - one keyword for each option
     gates: Sequence[str] = (),
     evaluators: Sequence[BenchmarkEvaluatorProtocol | str] | None = None,
     warmup: int = 0,
+    concurrency: int | None = None,
     responses: ResponseLevel = "short",
     strict: bool = False,
     workspace: Path | None = None,
+    cache_dir: Path | str | None = None,
 ) -> EvaluationReport:
     """Run one benchmark with one recipe and return the report.
 
@@ -292,10 +295,14 @@ def run(  # noqa: PLR0913 - one keyword for each option
         gates: Gates beside the suite's.
         evaluators: Evaluators or measures in place of the suite's.
         warmup: Queries of each unit and mode that are asked first, unmeasured.
+        concurrency: Queries at the same time; None for the recipe's
+            ``max_concurrency``, else 8 for asynchronous and 1 for ordinary ones.
         responses: How much of each response the report keeps.
         strict: Whether judged documents outside the corpus are an error.
         workspace: Folder for the run's files; None for a temporary one, which
             is removed.
+        cache_dir: Folder that keeps knowledge bases for later runs, if the
+            recipe has ``save`` and ``load``; None to build all of them.
 
     Raises:
         HetaError: if the benchmark, the recipe or an option is wrong. Failures
@@ -307,6 +314,7 @@ def run(  # noqa: PLR0913 - one keyword for each option
         ("sample", sample, 1),
         ("repeat", repeat, 1),
         ("warmup", warmup, 0),
+        ("concurrency", concurrency, 1),
     ):
         check_whole(name, value, least, "run")
     if responses not in get_args(ResponseLevel):
@@ -330,8 +338,10 @@ def run(  # noqa: PLR0913 - one keyword for each option
         gates=tuple(parse_gate(text, "run") for text in listed_texts("gates", gates, "run")),
         responses=responses,
         warmup=warmup,
+        concurrency=concurrency,
         strict=strict,
         root=Path.cwd(),
+        cache=_cache_in(cache_dir),
     )
     made = load_recipe(recipe)
     loop = LoopThread()
@@ -342,6 +352,14 @@ def run(  # noqa: PLR0913 - one keyword for each option
             return loop.run(_report(declared, made, Path(folder), run_options))
     finally:
         loop.close()
+        if run_options.cache is not None:
+            run_options.cache.prune(all_runs=True)
+
+
+def _cache_in(folder: Path | str | None) -> KnowledgeBaseCache | None:
+    if folder is None:
+        return None
+    return KnowledgeBaseCache(Path(folder), max_bytes=DEFAULT_MAX_BYTES)
 
 
 async def _report(

@@ -19,7 +19,8 @@
     │   ├── BuildError
     │   ├── QueryError
     │   └── ResponseInvalidError
-    └── ReportError                   a report cannot be read or written
+    ├── ReportError                   a report cannot be read or written
+    └── CacheError                    a saved knowledge base, or their folder, cannot be used
 
 Every class has a stable ``code``. The text of an error is one line: the code,
 what is wrong, where, and what to do about it.
@@ -34,6 +35,7 @@ from typing import ClassVar, Final
 __all__ = [
     "BenchmarkError",
     "BuildError",
+    "CacheError",
     "ConfigurationError",
     "DatasetInvalidError",
     "DatasetNotFoundError",
@@ -243,3 +245,12 @@ class ReportError(HetaError):
     """A report cannot be read or written."""
 
     code = "report-invalid"
+
+
+class CacheError(HetaError):
+    """A saved knowledge base, or the folder with them, cannot be used.
+
+    In a run it is a warning, and the knowledge base is built.
+    """
+
+    code = "cache-unusable"

@@ -269,6 +269,8 @@ class MeasureSet:
             ranked = ranked[: self._depth]
         # All loops over the ranking run in C; Python only sees the few relevant ones.
         ranks = list(compress(count(1), map(relevant.__contains__, ranked)))
+        if not ranks:
+            return [0.0] * len(self.measures)
         gains = [relevant[ranked[rank - 1]] for rank in ranks]
         ideal = sorted(relevant.values(), reverse=True)
         return [formula(ranks, gains, ideal, k) for formula, k in self._compiled]

@@ -161,8 +161,13 @@ class KnowledgeRecipeProtocol(Protocol):
 
     ``create`` may be a coroutine function or an ordinary one. Optional are
     ``available_queries`` (the modes, known before the build),
-    ``default_options`` (query options), ``max_concurrency``,
-    ``save(knowledge_base, path)`` and ``load(path)``.
+    ``default_options`` (query options), ``max_concurrency``, and the pair
+    ``save(knowledge_base, path)`` and ``load(path)``, of either kind: ``path``
+    is a folder, empty before ``save``. With both, a knowledge base is built
+    once and loaded by later runs for as long as nothing of what it was built
+    from changes. ``load`` also gets those of ``name``, ``objects``,
+    ``source_keys``, ``workspace`` and ``verified`` (True: the files have been
+    compared with what ``save`` wrote) that it takes.
     """
 
     @property
@@ -186,7 +191,8 @@ class EmbeddingProtocol(Protocol):
     """Turns texts into vectors, for the ``local`` recipes.
 
     Vectors come as an array of shape ``(len(texts), dimension)`` of float32;
-    rows need not be normalised.
+    rows need not be normalised. Optional is ``warm_up()``, called when a saved
+    knowledge base is loaded: what it loads is not in the first query's latency.
     """
 
     @property

@@ -516,6 +516,20 @@ class TestRun:
         assert report.score_summary == {"default.ndcg@10": 1.0}
         assert untouched
 
+    def test_knowledge_bases_are_kept_in_a_folder_that_is_named(self, tmp_path):
+        class Saving(Recipe):
+            def save(self, knowledge_base, path):
+                (path / "texts").write_text("q-a")
+
+            def load(self, path):
+                return Recipe.create(self, objects={}, source_keys=())
+
+        made = [
+            run(Benchmark(), Saving(), cache_dir=folder).unit_builds[0].reused
+            for folder in (None, tmp_path / "kept", str(tmp_path / "kept"), None)
+        ]
+        assert made == [False, False, True, False]
+
     def test_options_change_the_run(self):
         report = run(
             suite(Benchmark(), evaluators=["map@10"], gates="exact.map@3 > 0"),

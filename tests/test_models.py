@@ -1,6 +1,9 @@
 """The records of the vocabulary: what they take, refuse and keep."""
 
+import json
 import math
+import sys
+from collections import Counter
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -76,7 +79,7 @@ def test_what_is_no_id_is_refused(value):
         ),
         (
             lambda: QueryResponse(mode="m", results=[{"id": "a"}, {"id": ""}]),
-            "QueryResult.id = '': an id must not be empty",
+            "QueryResponse.results.1.id = '': an id must not be empty",
         ),
         (
             lambda: BenchmarkDocument(document_id="d", name="d.txt"),
@@ -101,6 +104,80 @@ def test_what_does_not_fit_is_named_in_one_line(make, line):
         make()
     assert str(raised.value).startswith(f"[model-invalid] {line}")
     assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "validate",
+    [
+        lambda results: QueryResponse(mode="m", results=results),
+        lambda results: QueryResponse.model_validate({"mode": "m", "results": results}),
+        lambda results: QueryResponse.model_validate_json(
+            json.dumps({"mode": "m", "results": results})
+        ),
+    ],
+    ids=["init", "python", "json"],
+)
+def test_nested_models_are_validated_without_python(validate):
+    """A call into Python for each result of each response is what a run would notice."""
+    called = Counter()
+    results = [{"id": str(number), "source": {"page_index": 1}} for number in range(10)]
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: called.update([frame.f_code] * (event == "call")))
+    try:
+        validate(results)
+    finally:
+        sys.setprofile(before)
+    often = {code.co_name for code, count in called.items() if count >= len(results)}
+    assert often == {"normalise_id"}
+
+
+@pytest.mark.parametrize(
+    ("make", "line"),
+    [
+        (
+            lambda: QueryResponse.model_validate_json('{"mode": "m", "results": [{}]}'),
+            "QueryResponse.results.0.id: a value is required",
+        ),
+        (lambda: QueryResult.model_validate_json("{"), "QueryResult: Invalid JSON"),
+        (
+            lambda: QueryResponse.model_validate(
+                SimpleNamespace(mode="m", results=[SimpleNamespace(id="a", score="high")])
+            ),
+            "QueryResponse.results.0.score = 'high': Input should be a valid number",
+        ),
+        (
+            lambda: BenchmarkExpected(evidence=[{"text": ""}]),
+            "BenchmarkEvidence: a reference_id, a locator or a text is required",
+        ),
+    ],
+)
+def test_what_does_not_fit_inside_is_named_too(make, line):
+    with pytest.raises(ModelInvalidError) as raised:
+        make()
+    assert str(raised.value).startswith(f"[model-invalid] {line}")
+    assert raised.value.__cause__ is None
+
+
+def test_what_is_trusted_is_the_same_as_what_is_validated():
+    values = {"name": "hit", "value": 0.5, "passed": None, "metadata": {}}
+    made, validated = EvaluationScore.trusted(**values), EvaluationScore(**values)
+    assert made == validated
+    assert made.model_fields_set == validated.model_fields_set
+    assert made.model_dump_json() == validated.model_dump_json()
+    assert repr(made) == repr(validated)
+    with pytest.raises(ValidationError, match="frozen"):
+        made.value = 1.0
+
+
+def test_a_copy_has_other_values_and_leaves_the_original():
+    original = QueryResult(id="a", text="t")
+    copy = original.replaced(text="other", score=0.5)
+    assert copy == QueryResult(id="a", text="other", score=0.5)
+    assert copy.model_fields_set == {"id", "text", "score"}
+    assert original == QueryResult(id="a", text="t")
+    assert original.model_fields_set == {"id", "text"}
+    with pytest.raises(ValidationError, match="frozen"):
+        copy.text = "third"
 
 
 def test_a_long_value_is_cut_in_the_message():

@@ -18,6 +18,7 @@ __all__ = [
     "call_shape",
     "error_text",
     "evaluation_error",
+    "later_keywords",
     "raised_at",
 ]
 
@@ -89,6 +90,15 @@ def accepted_keywords(function: Callable[..., Any], given: Mapping[str, Any]) ->
         return dict(given)
     names = {p.name for p in parameters if p.kind in _NAMED}
     return {name: value for name, value in given.items() if name in names}
+
+
+def later_keywords(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of ``given`` that a function takes beside its first, positional argument."""
+    taken = accepted_keywords(function, given)
+    parameters = _parameters(function)
+    if parameters:
+        taken.pop(parameters[0].name, None)
+    return taken
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_heta.errors import DatasetInvalidError
@@ -27,7 +27,7 @@ class Dangling:
 
 
 def dangling_documents(
-    cases: Iterable[BenchmarkCase], units: Sequence[BenchmarkRunUnit], corpus: Collection[str]
+    cases: Iterable[BenchmarkCase], units: Sequence[BenchmarkRunUnit], corpus: Container[str]
 ) -> Dangling:
     """Find relevant documents that are not where they are looked for.
 

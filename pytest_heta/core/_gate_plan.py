@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 
 from pytest_heta.comparison import number_text
 from pytest_heta.core._gate_text import (
@@ -15,12 +15,19 @@ from pytest_heta.core._gate_text import (
     gate_invalid,
     parse_gate,
 )
-from pytest_heta.core.plan import BenchmarkPlan, MetricSpec
+from pytest_heta.core.plan import BenchmarkPlan, MetricSpec, Suite, recipe_modes
 from pytest_heta.errors import ConfigurationError, GateInvalidError, did_you_mean
 from pytest_heta.evaluators import as_evaluator
 from pytest_heta.measures import likely_measure, measure_families
 
-__all__ = ["ResolvedGate", "gated_measures", "resolve_gates", "suite_gates"]
+__all__ = [
+    "ResolvedGate",
+    "gated_measures",
+    "gates_of_run",
+    "measures_of_gates",
+    "resolve_gates",
+    "suite_gates",
+]
 
 _BOUNDED_AGGREGATES: Final = frozenset({"failure_rate"})
 
@@ -87,6 +94,42 @@ def suite_gates(plans: Iterable[BenchmarkPlan]) -> tuple[Gate, ...]:
                 )
             gates.append(replace(gate, benchmark=name))
     return tuple(gates)
+
+
+def measures_of_gates(
+    gates: Iterable[Gate], suite: Suite, benchmark: str, recipe: str
+) -> tuple[str, ...]:
+    """Return the measures that a plan has to have for the gates of its run and its suite.
+
+    Args:
+        gates: Gates of the run.
+        suite: The suite.
+        benchmark: Name of the suite's benchmark.
+        recipe: Name of the recipe.
+
+    Raises:
+        GateInvalidError: if a gate of the suite is not one.
+    """
+    written = [*gates, *(parse_gate(text, "suite") for text in suite.gates)]
+    return gated_measures(written, benchmark, recipe)
+
+
+def gates_of_run(
+    gates: Iterable[Gate], plans: Sequence[BenchmarkPlan], recipes: Iterable[Any]
+) -> tuple[ResolvedGate, ...]:
+    """Bind the gates of a run and of its suites to the plans and modes that they are about.
+
+    Args:
+        gates: Gates of the run.
+        plans: The plans of the run.
+        recipes: Its recipes.
+
+    Raises:
+        GateInvalidError: as `resolve_gates` and `suite_gates` say.
+    """
+    modes = {str(getattr(recipe, "name", "")): recipe_modes(recipe) for recipe in recipes}
+    known_modes = {plan.label: modes.get(plan.recipe_name) or plan.modes for plan in plans}
+    return resolve_gates([*gates, *suite_gates(plans)], plans, known_modes=known_modes)
 
 
 def gated_measures(gates: Iterable[Gate], benchmark: str, recipe: str) -> tuple[str, ...]:

@@ -109,6 +109,7 @@ async def load_benchmark(suite: Suite, workspace: BenchmarkWorkspace) -> LoadedB
         manifest = manifest.model_copy(update={"name": check_name("benchmark", suite.name)})
     prepared = await benchmark.prepare(workspace)
     cases: dict[str, BenchmarkCase] = {}
+    field_sets: dict[frozenset[str], set[str]] = {}
     async for raw_case in benchmark.cases(prepared):
         case = BenchmarkCase.model_validate(raw_case)
         if case.case_id in cases:
@@ -118,6 +119,7 @@ async def load_benchmark(suite: Suite, workspace: BenchmarkWorkspace) -> LoadedB
                 hint="case ids are unique within a benchmark",
             )
         cases[case.case_id] = case
+        _share_field_sets(case, field_sets)
     declared = [
         BenchmarkRunUnit.model_validate(unit) async for unit in benchmark.run_units(prepared)
     ]
@@ -135,6 +137,19 @@ async def load_benchmark(suite: Suite, workspace: BenchmarkWorkspace) -> LoadedB
         evaluators=evaluators,
         warnings=tuple(warnings),
     )
+
+
+def _share_field_sets(case: BenchmarkCase, known: dict[frozenset[str], set[str]]) -> None:
+    """Let cases share what pydantic notes of each model: which fields were given.
+
+    These sets are a third of the memory of a case, and nearly all are equal. A
+    frozen model never changes its own, and a copy of a model has another.
+    """
+    for model in (case, case.expected, *case.expected.evidence):
+        given = model.model_fields_set
+        shared = known.setdefault(frozenset(given), given)
+        if shared is not given:
+            object.__setattr__(model, "__pydantic_fields_set__", shared)
 
 
 def listed_evaluators(given: object) -> tuple[BenchmarkEvaluatorProtocol | str, ...]:
@@ -182,6 +197,7 @@ def _fill_units(
         raise PlanInvalidError("no run units", where=where, hint="yield at least one")
     # Its adapters give empty tuples the meaning "all" also beside other units.
     lenient = type(benchmark).__module__.split(".")[0] == "heta_framework"
+    known = {case_id: case_id for case_id in cases}
     units: list[BenchmarkRunUnit] = []
     seen: set[str] = set()
     for unit in declared:
@@ -198,7 +214,9 @@ def _fill_units(
                 raise PlanInvalidError(message, where=where, hint="name them")
             warnings.append(message)
         _check_unit_cases(unit, cases, where)
-        units.append(unit if unit.case_ids else unit.model_copy(update={"case_ids": tuple(cases)}))
+        # The cases' own texts: an adapter may have made others of the same ids.
+        case_ids = tuple(map(known.__getitem__, unit.case_ids)) or tuple(cases)
+        units.append(unit.model_copy(update={"case_ids": case_ids}))
     covered = {case_id for unit in units for case_id in unit.case_ids}
     missing = [case_id for case_id in cases if case_id not in covered]
     if missing:

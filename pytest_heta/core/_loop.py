@@ -17,7 +17,15 @@ from types import coroutine
 from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-__all__ = ["Called", "LoopThread", "call", "enter_loop", "is_coroutine_function"]
+__all__ = [
+    "Called",
+    "LoopThread",
+    "await_timed",
+    "call",
+    "call_timed",
+    "enter_loop",
+    "is_coroutine_function",
+]
 
 T = TypeVar("T")
 
@@ -76,23 +84,26 @@ async def call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ca
     """
     if is_coroutine_function(function):
         await enter_loop()
-        return await _await(function, args, kwargs)
+        return await await_timed(function, args, kwargs)
     if _on_loop():
         loop = asyncio.get_running_loop()
         thread = _THREADS.get(loop)
         if thread is None:
             thread = _THREADS[loop] = ThreadPoolExecutor(1, thread_name_prefix="heta-sync")
-        called = await loop.run_in_executor(thread, _call, function, args, kwargs)
+        called = await loop.run_in_executor(thread, call_timed, function, args, kwargs)
     else:
-        called = _call(function, args, kwargs)
+        called = call_timed(function, args, kwargs)
     if called.error is None and inspect.isawaitable(called.value):
         await enter_loop()
-        awaited = await _await(lambda: called.value, (), {})
+        awaited = await await_timed(lambda: called.value, (), {})
         return awaited._replace(seconds=awaited.seconds + called.seconds)
     return called
 
 
-def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Called:
+def call_timed(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Called:
+    """Call an ordinary function here and measure the time inside; an `Exception` is a value."""
     # Exceptions become values here, in the function's own thread: a future
     # cannot carry a StopIteration.
     start = perf_counter()
@@ -103,9 +114,10 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     return Called(value, None, perf_counter() - start)
 
 
-async def _await(
+async def await_timed(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Called:
+    """Await what a function returns, as `call_timed` calls one."""
     start = perf_counter()
     try:
         value = await function(*args, **kwargs)
@@ -137,7 +149,7 @@ class LoopThread:
             BaseException: what the coroutine raises.
         """
         try:
-            loop = self._started()
+            loop = self.started()
         except RuntimeError:
             work.close()
             raise
@@ -181,7 +193,12 @@ class LoopThread:
             # daemon, so it does not keep the process alive.
             thread.join(_CLOSE_TIMEOUT_S)
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def started(self) -> asyncio.AbstractEventLoop:
+        """Return the loop, starting it if need be.
+
+        Raises:
+            RuntimeError: if it is closed, or this is its own thread.
+        """
         with self._lock:
             if self._closing:
                 raise RuntimeError("the event loop is closed")

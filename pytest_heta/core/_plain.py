@@ -19,6 +19,8 @@ from uuid import UUID
 __all__ = [
     "canonical_json",
     "exception_text",
+    "is_plain_text",
+    "is_small_and_plain",
     "plain",
     "plain_text",
     "portable_name",
@@ -55,6 +57,15 @@ def plain_text(text: str, limit: int | None = None) -> str:
     if limit is not None and len(text) > limit:
         text = text[:limit] + _LEFT_OUT
     return text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def is_plain_text(text: str, limit: int | None = None) -> bool:
+    """Whether `plain_text` would leave a text as it is."""
+    return (
+        type(text) is str
+        and (limit is None or len(text) <= limit)
+        and (text.isascii() or _SURROGATE.search(text) is None)
+    )
 
 
 def safe_str(value: object, limit: int = _MAX_MESSAGE) -> str:
@@ -104,25 +115,31 @@ def plain(value: Any, *, max_nodes: int = MAX_NODES, max_text: int = MAX_TEXT) -
     deep and very large structures are cut where they become so, marked by
     ``"…"``. Nothing in ``value`` can make this raise.
     """
-    if type(value) is dict and _is_plain_already(value):
+    if type(value) is dict and is_small_and_plain(value):
         return value.copy()
     return _Converter(max_nodes, max_text).convert(value, 0)
 
 
-def _is_plain_already(mapping: dict[Any, Any]) -> bool:
-    """Whether a mapping is small, flat and plain, as most sources are."""
-    return len(mapping) <= _SMALL and all(
-        type(key) is str and key.isascii() and _is_small(value) for key, value in mapping.items()
-    )
+def is_small_and_plain(mapping: dict[Any, Any]) -> bool:
+    """Whether `plain` would leave a mapping as it is: small, flat and plain, as most sources.
 
-
-def _is_small(value: object) -> bool:
-    """Whether a value is plain and short; exactly of its type, for users subclass anything."""
-    if type(value) is str:
-        return len(value) <= _TEXT_PER_NODE and value.isascii()
-    if type(value) is int:
-        return abs(value) < _LARGEST_SMALL_INTEGER
-    return value is None or value is True or value is False
+    Types are looked at exactly, for users subclass anything.
+    """
+    if len(mapping) > _SMALL:
+        return False
+    for key, value in mapping.items():
+        kind = type(value)
+        if type(key) is not str or not key.isascii():
+            return False
+        if kind is str:
+            if len(value) > _TEXT_PER_NODE or not value.isascii():
+                return False
+        elif kind is int:
+            if not -_LARGEST_SMALL_INTEGER < value < _LARGEST_SMALL_INTEGER:
+                return False
+        elif value is not None and kind is not bool:
+            return False
+    return True
 
 
 def plain_number(value: float | Decimal | Fraction) -> int | float | str | None:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from pytest_heta.core._part import open_part
+from pytest_heta.core._stage_index import StageIndex
 from pytest_heta.errors import BuildError
 
 __all__ = [
     "CONTENTS",
-    "INDEX",
     "DatasetFacts",
-    "StageIndex",
     "StagedDocuments",
     "StagedStore",
-    "read_index",
 ]
 
 CONTENTS: Final = "contents.bin"
 """The contents of all documents, one behind the other."""
-
-INDEX: Final = "index.jsonl"
-"""One row for each document, in the benchmark's order."""
 
 
 class StagedStore:
@@ -35,7 +29,8 @@ class StagedStore:
     def __init__(self, staged: StagedDocuments, keys: Sequence[str]) -> None:
         self._staged = staged
         self._keys = tuple(keys)
-        self._known = frozenset(keys)
+        # The stage knows all keys; a second table of them would cost much.
+        self._known = None if staged.has_all(self._keys) else frozenset(keys)
 
     def get(self, key: str) -> bytes:
         """Return the content; raises `KeyError` for a key that is not there."""
@@ -48,7 +43,7 @@ class StagedStore:
 
     def exists(self, key: str) -> bool:
         """Whether the key is there."""
-        return key in self._known
+        return self._staged.has_key(key) if self._known is None else key in self._known
 
     def list(self, prefix: str = "") -> Iterable[str]:
         """Yield the keys that start with ``prefix``, in the benchmark's order."""
@@ -63,7 +58,7 @@ class StagedStore:
         return self._staged.metadata(self._own(key))
 
     def _own(self, key: str) -> str:
-        if key not in self._known:
+        if not self.exists(key):
             raise KeyError(key)
         return key
 
@@ -112,7 +107,15 @@ class StagedDocuments:
 
     def knows(self, document_id: str) -> bool:
         """Whether the benchmark has a document of this id."""
-        return document_id in self._index.keys
+        return document_id in self._index
+
+    def has_key(self, key: str) -> bool:
+        """Whether the benchmark has a document behind this key."""
+        return self._index.has_key(key)
+
+    def has_all(self, keys: Sequence[str]) -> bool:
+        """Whether these are the keys of all documents, in the benchmark's order."""
+        return len(keys) == len(self._index) and tuple(keys) == self._index.all_keys()
 
     def keys(self, document_ids: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the raw keys of documents in the benchmark's order; of all for ().
@@ -120,21 +123,23 @@ class StagedDocuments:
         Raises:
             BuildError: if one is not in the corpus, or cannot be read.
         """
-        index = self._index
+        numbers = set()
         for document_id in document_ids:
-            if document_id not in index.keys:
+            number = self._index.number(document_id)
+            if number is None:
                 raise BuildError(
                     f"document {document_id!r} is not in the corpus",
                     hint="add it to the documents, or take it out of the run unit",
                 )
-        wanted = frozenset(document_ids)
-        for document_id, problem in self.problems.items():
-            if not wanted or document_id in wanted:
+            numbers.add(number)
+        for document_id in document_ids or self.problems:
+            if document_id in self.problems:
+                problem = self.problems[document_id]
                 raise BuildError(f"document {document_id!r} cannot be read: {problem}")
-        if not wanted:
-            return tuple(index.keys.values())
+        if not document_ids:
+            return self._index.all_keys()
         # Never a walk over the corpus: there may be as many units as documents.
-        return tuple(sorted((index.keys[name] for name in wanted), key=index.numbers.__getitem__))
+        return self._index.keys(sorted(numbers))
 
     @property
     def facts(self) -> DatasetFacts:
@@ -145,50 +150,21 @@ class StagedDocuments:
         """Return a store that sees only ``keys``."""
         return StagedStore(self, keys)
 
+    def digest_of(self, keys: Sequence[str]) -> str:
+        """Return the SHA-256 of documents in this order: keys, metadata and contents."""
+        if self.has_all(keys):
+            return self.digest  # which is the same, and known
+        digest = sha256()
+        for line in self._index.lines(keys):
+            digest.update(line)
+        return digest.hexdigest()
+
     def open_content(self, key: str) -> BinaryIO:
         """Open the content behind a key."""
-        number = self._index.numbers[key]
-        starts = self._index.content_starts
-        return open_part(self.root / CONTENTS, starts[number], starts[number + 1])
+        return open_part(self.root / CONTENTS, *self._index.content_place(key))
 
     def metadata(self, key: str) -> dict[str, Any]:
         """Return what is known of the document behind a key."""
-        with (self.root / INDEX).open("rb") as index:
-            index.seek(self._index.row_starts[self._index.numbers[key]])
-            row = json.loads(index.readline())
+        row = self._index.row(key)
         own = {name: row[name] for name in ("document_id", "name", "media_type")}
         return {**row["metadata"], **own}
-
-
-@dataclass(frozen=True, slots=True)
-class StageIndex:
-    """Where what stands in the files of a stage.
-
-    Attributes:
-        keys: Raw keys by document id, in the benchmark's order.
-        numbers: Positions in that order by raw key.
-        row_starts: Where the row of each document starts in the index.
-        content_starts: Where the content of each document starts; and the end.
-    """
-
-    keys: dict[str, str]
-    numbers: dict[str, int]
-    row_starts: array[int]
-    content_starts: array[int]
-
-
-def read_index(path: Path) -> StageIndex:
-    """Return the index that a finished stage has in its file."""
-    keys: dict[str, str] = {}
-    numbers: dict[str, int] = {}
-    row_starts, content_starts = array("Q"), array("Q", [0])
-    row_start = 0
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines):
-            row = json.loads(line)
-            keys[row["document_id"]] = row["key"]
-            numbers[row["key"]] = number
-            row_starts.append(row_start)
-            content_starts.append(content_starts[-1] + row["size"])
-            row_start += len(line)
-    return StageIndex(keys, numbers, row_starts, content_starts)

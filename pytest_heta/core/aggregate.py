@@ -16,11 +16,14 @@ from pytest_heta.core.score import errored_score, exemption, failed_score
 from pytest_heta.models import (
     EvaluationCaseResult,
     EvaluationReport,
-    EvaluationScore,
     GateResult,
     LatencySummary,
     MetricSummary,
     ModeSummary,
+    PagedResults,
+    SampleTally,
+    ScoreStatus,
+    ScoreTally,
     UnitBuild,
 )
 from pytest_heta.stats import mean, percentile
@@ -31,6 +34,7 @@ __all__ = [
     "score_summary",
     "summarise_latency",
     "summarise_mode",
+    "summarise_tallies",
 ]
 
 _MOST_WARNINGS: Final = 10
@@ -42,7 +46,21 @@ def summarise_mode(
 ) -> ModeSummary:
     """Aggregate the results of one query mode.
 
-    Results of other modes are left out. A result without the score of some
+    Args:
+        plan: The plan.
+        mode: The query mode.
+        results: Results in any order; their metadata has ``unit_id``,
+            ``repeat``, ``cold`` and ``distinct_documents``.
+    """
+    return summarise_tallies(plan, mode, map(SampleTally.of, results))
+
+
+def summarise_tallies(
+    plan: BenchmarkPlan, mode: str, tallies: Iterable[SampleTally]
+) -> ModeSummary:
+    """Aggregate what is counted of the results of one query mode.
+
+    Those of other modes are left out. A result without the score of some
     metric (its process crashed, say) counts for that metric as a failed
     sample does: as skipped or unjudged when the metric does not apply to its
     case, else as errored.
@@ -50,44 +68,39 @@ def summarise_mode(
     Args:
         plan: The plan.
         mode: The query mode.
-        results: Results in any order; their metadata has ``unit_id``,
-            ``repeat``, ``cold`` and ``distinct_documents``.
+        tallies: Tallies in any order.
     """
-    chosen = [result for result in results if result.query_mode == mode]
-    failed = sum(result.error is not None for result in chosen)
-    tallies = [_Tally(metric, plan) for metric in plan.metrics]
-    scoring_errors = 0
-    for result in chosen:
-        by_name = {score.name: score for score in result.scores}
-        for tally in tallies:
-            score = tally.add(result, by_name.get(tally.metric.name))
-            scoring_errors += score.status == "errored" and result.error is None
+    metrics = [_MetricTally(metric, plan) for metric in plan.metrics]
+    cases: set[str] = set()
+    total = failed = scoring_errors = 0
+    cold: list[float] = []
+    warm: list[float] = []
+    for sample in tallies:
+        if sample.mode != mode:
+            continue
+        total += 1
+        failed += sample.failed
+        cases.add(sample.case_id)
+        if sample.latency_ms is not None:
+            (cold if sample.cold else warm).append(sample.latency_ms)
+        by_name = {score.name: score for score in sample.scores}
+        for metric in metrics:
+            status = metric.add(sample, by_name.get(metric.metric.name))
+            scoring_errors += status == "errored" and not sample.failed
     return ModeSummary(
         mode=mode,
         planned_samples=plan.samples_per_mode,
-        total_cases=len(chosen),
-        successful_cases=len(chosen) - failed,
+        total_cases=total,
+        successful_cases=total - failed,
         failed_cases=failed,
-        distinct_cases=len({result.case_id for result in chosen}),
-        failure_rate=failed / len(chosen) if chosen else None,
+        distinct_cases=len(cases),
+        failure_rate=failed / total if total else None,
         scoring_errors=scoring_errors,
-        metrics={tally.metric.name: tally.summary() for tally in tallies},
-        latency=summarise_latency(_latencies(chosen)),
-        cold_latency=summarise_latency(_latencies(chosen, cold=True)),
-        warm_latency=summarise_latency(_latencies(chosen, cold=False)),
+        metrics={metric.metric.name: metric.summary() for metric in metrics},
+        latency=summarise_latency([*cold, *warm]),
+        cold_latency=summarise_latency(cold),
+        warm_latency=summarise_latency(warm),
     )
-
-
-def _latencies(results: Iterable[EvaluationCaseResult], *, cold: bool | None = None) -> list[float]:
-    """Return the latencies of samples that succeeded and were really asked."""
-    return [
-        result.latency_ms
-        for result in results
-        if result.error is None
-        and result.latency_ms is not None
-        and not result.metadata.get("replayed")
-        and (cold is None or bool(result.metadata.get("cold")) is cold)
-    ]
 
 
 def summarise_latency(latencies_ms: Sequence[float]) -> LatencySummary:
@@ -102,7 +115,7 @@ def summarise_latency(latencies_ms: Sequence[float]) -> LatencySummary:
     )
 
 
-class _Tally:
+class _MetricTally:
     """The scores of one metric, as they come in."""
 
     def __init__(self, metric: MetricSpec, plan: BenchmarkPlan) -> None:
@@ -116,40 +129,36 @@ class _Tally:
         self._distinct: list[int] = []
         self._folded = False
 
-    def add(self, result: EvaluationCaseResult, given: EvaluationScore | None) -> EvaluationScore:
-        """Count one sample; return the score that it was counted by."""
-        score = given if given is not None else self._missing(result)
-        status = score.status
-        self._statuses[status] += 1
+    def add(self, sample: SampleTally, given: ScoreTally | None) -> ScoreStatus:
+        """Count one sample; return the status of the score that it was counted by."""
+        score = given if given is not None else self._missing(sample)
+        self._statuses[score.status] += 1
         if score.passed is not None:
             self._verdicts.append(score.passed)
-        if status != "scored" or score.value is None:
-            self._reasons[_reason(score, status)] += 1
-            return score
+        if score.value is None:
+            self._reasons[score.reason or score.status] += 1
+            return score.status
         if isinstance(score.value, str):
             self._labels[score.value] += 1
         else:
             self._values.append(float(score.value))
-        self._note_distinct(result)
-        return score
+        self._note_distinct(sample)
+        return score.status
 
-    def _missing(self, result: EvaluationCaseResult) -> EvaluationScore:
+    def _missing(self, sample: SampleTally) -> ScoreTally:
         name = self.metric.name
-        exempt = exemption(self.metric, self._plan.cases.get(result.case_id), self._plan.top_k)
-        if exempt is not None:
-            return exempt
-        if result.error is not None:
-            return failed_score(name, result.error)
-        return errored_score(name, "missing", "no score")
+        score = exemption(self.metric, self._plan.cases.get(sample.case_id), self._plan.top_k)
+        if score is None and sample.failed:
+            score = failed_score(name, None)
+        return ScoreTally.of(score or errored_score(name, "missing", "no score"))
 
-    def _note_distinct(self, result: EvaluationCaseResult) -> None:
-        distinct = result.metadata.get("distinct_documents")
-        if self.metric.k is None or not isinstance(distinct, int):
+    def _note_distinct(self, sample: SampleTally) -> None:
+        if self.metric.k is None or sample.distinct is None:
             return
-        self._distinct.append(distinct)
-        returned = len(result.response.results) if result.response is not None else math.inf
+        self._distinct.append(sample.distinct)
+        returned = sample.returned if sample.returned is not None else math.inf
         # Fewer documents than k because fewer results came is no folding.
-        self._folded |= distinct < min(self.metric.k, returned)
+        self._folded |= sample.distinct < min(self.metric.k, returned)
 
     def summary(self) -> MetricSummary:
         """Return the summary of what was counted."""
@@ -177,13 +186,6 @@ class _Tally:
         return mean([*self._values, *worst])
 
 
-def _reason(score: EvaluationScore, status: str) -> str:
-    if status == "errored":
-        error = score.metadata.get("error")
-        return str(error.get("type", "error")) if isinstance(error, Mapping) else "no_value"
-    return str(score.metadata.get("reason") or status)
-
-
 def score_summary(summaries: Mapping[str, ModeSummary]) -> dict[str, float]:
     """Return the mean of each metric, keyed ``mode.metric``."""
     return {
@@ -196,7 +198,7 @@ def score_summary(summaries: Mapping[str, ModeSummary]) -> dict[str, float]:
 
 def build_report(
     plan: BenchmarkPlan,
-    results: Mapping[Sample, EvaluationCaseResult],
+    results: Mapping[Sample, EvaluationCaseResult] | PagedResults,
     *,
     unit_builds: Iterable[UnitBuild],
     gates: Sequence[GateResult] = (),
@@ -210,7 +212,8 @@ def build_report(
 
     Args:
         plan: The plan.
-        results: One result for each sample that has one, in any order.
+        results: One result for each sample that has one, in any order; pages
+            are in the plan's order.
         unit_builds: How the units were built, in any order.
         gates: What came of the gates.
         started_at: Start of the run in UTC.
@@ -219,26 +222,36 @@ def build_report(
         metadata: Anything to add; ``complete`` and counts are filled in.
         summaries: Summaries of the modes if they are there already.
     """
-    ordered = tuple(results[sample] for sample in plan.samples() if sample in results)
+    ordered: Sequence[EvaluationCaseResult]
+    if isinstance(results, PagedResults):
+        ordered, tallies = results, results.tallies
+    else:
+        ordered = tuple(results[sample] for sample in plan.samples() if sample in results)
+        tallies = list(map(SampleTally.of, ordered))
     if summaries is None:
-        summaries = {mode: summarise_mode(plan, mode, ordered) for mode in plan.modes}
+        summaries = {mode: summarise_tallies(plan, mode, tallies) for mode in plan.modes}
     builds = {build.unit_id: build for build in unit_builds}
     in_order = tuple(builds[unit.unit_id] for unit in plan.units if unit.unit_id in builds)
     planned = plan.samples_per_mode * len(plan.modes)
     metadata = {**metadata, "warnings": [*metadata.get("warnings", plan.warnings)]}
-    foreign = sum(1 for result in ordered if result.metadata.get("foreign_results"))
+    foreign = sum(tally.foreign for tally in tallies)
     if foreign:
         metadata["warnings"].append(
             f"{foreign} of {len(ordered)} responses name no document of the benchmark;"
             " let results have a source with source_key or document_id"
         )
-    metadata["warnings"] += _warnings_of_knowledge_bases(in_order, ordered)
+    metadata["warnings"] += _warnings_of_knowledge_bases(in_order, tallies)
     known = {
         "complete": len(ordered) == planned,
         "planned_samples": planned,
         "finished_samples": len(ordered),
         "planned_cases": len(plan.cases),
         "dataset_cases": plan.case_count,
+        "knowledge_bases": {
+            "built": sum(1 for b in in_order if b.error is None and not b.reused),
+            "reused": sum(1 for b in in_order if b.reused),
+            "failed": sum(1 for b in in_order if b.error is not None),
+        },
         "warnings": list(plan.warnings),
     }
     return EvaluationReport(
@@ -264,20 +277,19 @@ def build_report(
 
 
 def _warnings_of_knowledge_bases(
-    builds: Iterable[UnitBuild], results: Iterable[EvaluationCaseResult]
+    builds: Iterable[UnitBuild], tallies: Iterable[SampleTally]
 ) -> list[str]:
     """Return what knowledge bases warn of in ``warnings`` of manifests and responses."""
     warnings = [
         f"run unit {build.unit_id}: {text}"
         for build in builds
-        for text in _texts(build.knowledge_base_manifest.get("warnings"))
+        for told in (
+            build.knowledge_base_manifest.get("warnings"),
+            build.metadata.get("cache_warnings"),
+        )
+        for text in _texts(told)
     ]
-    counts = Counter(
-        (result.query_mode, text)
-        for result in results
-        if result.response is not None
-        for text in _texts(result.response.metadata.get("warnings"))
-    )
+    counts = Counter((tally.mode, text) for tally in tallies for text in tally.warnings)
     for (mode, text), count in counts.items():
         warnings.append(f"{mode}: {text} ({count} {'samples' if count > 1 else 'sample'})")
     more = len(warnings) - _MOST_WARNINGS

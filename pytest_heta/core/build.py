@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_heta.core._calls import accepted_keywords, evaluation_error
+from pytest_heta.core._calls import (
+    accepted_keywords,
+    error_text,
+    evaluation_error,
+    later_keywords,
+)
 from pytest_heta.core._loop import call
 from pytest_heta.core._plain import exception_text, plain, portable_name
-from pytest_heta.errors import BuildError
+from pytest_heta.core._size import format_size
+from pytest_heta.core.cache import CacheEntry, CacheKey, KnowledgeBaseCache
+from pytest_heta.errors import BuildError, CacheError, HetaError
 from pytest_heta.models import UnitBuild
 from pytest_heta.protocols import ObjectStore
 
@@ -56,11 +63,14 @@ async def build_knowledge_base(
     objects: ObjectStore,
     source_keys: Sequence[str],
     workspace: Path,
+    cache: KnowledgeBaseCache | None = None,
+    key: CacheKey | None = None,
 ) -> BuiltKnowledgeBase:
-    """Build the knowledge base of one run unit.
+    """Build the knowledge base of one run unit, or load the one that was built before.
 
-    The recipe's ``create`` may be a coroutine function or an ordinary one,
-    and is given those arguments that it takes.
+    The recipe's ``create``, ``save`` and ``load`` may be coroutine functions
+    or ordinary ones, and are given those arguments that they take. What is
+    wrong with the cache is a warning in the build's metadata, never an error.
 
     Args:
         recipe: The recipe.
@@ -69,10 +79,12 @@ async def build_knowledge_base(
         objects: Store that holds the unit's documents and no others.
         source_keys: Raw keys of the unit's documents, in the benchmark's order.
         workspace: Folder for what the recipe writes; it is made.
+        cache: Where saved knowledge bases are, if any are kept.
+        key: Key of this one; None if the recipe has no ``save`` and ``load``.
 
     Returns:
         The knowledge base. Its ``build.build_seconds`` is the time inside
-        ``create`` alone.
+        ``create`` alone, also when that was in another run.
 
     Raises:
         BuildError: if the recipe fails, or returns something that cannot be
@@ -86,33 +98,160 @@ async def build_knowledge_base(
         "source_keys": tuple(source_keys),
         "workspace": workspace,
     }
+    if cache is None or key is None:
+        return await _create(recipe, unit_id, given)
+    try:
+        lock = await cache.lock(key)
+    except CacheError as error:
+        return _warned(await _create(recipe, unit_id, given), [error.message])
+    try:
+        return await _load_or_create(recipe, unit_id, given, cache, key)
+    finally:
+        lock.release()
+
+
+async def _create(recipe: Any, unit_id: str, given: Mapping[str, Any]) -> BuiltKnowledgeBase:
+    where = f"run unit {unit_id}"
     called = await call(recipe.create, **accepted_keywords(recipe.create, given))
     if called.error is not None:
         raise _build_error(called.error, where) from called.error
-    knowledge_base = called.value
+    hint = "`create` returns the knowledge base"
+    modes = await _checked_modes(called.value, where, hint)
+    manifest, metadata = await _manifest(called.value)
+    build = UnitBuild(
+        unit_id=unit_id,
+        build_seconds=called.seconds,
+        document_count=len(given["source_keys"]),
+        knowledge_base_manifest=manifest,
+        metadata=metadata,
+    )
+    return BuiltKnowledgeBase(called.value, modes, build)
+
+
+async def _checked_modes(knowledge_base: Any, where: str, hint: str) -> tuple[str, ...]:
+    """Return the query modes of what a recipe returned.
+
+    Raises:
+        BuildError: if it cannot be asked; it is closed.
+    """
     if not callable(getattr(knowledge_base, "query", None)):
         kind = "None" if knowledge_base is None else f"a {type(knowledge_base).__name__}"
         raise BuildError(
-            f"the recipe returned {kind}, which has no `query` method",
-            where=where,
-            hint="`create` returns the knowledge base",
+            f"the recipe returned {kind}, which has no `query` method", where=where, hint=hint
         )
     try:
-        modes = available_modes(knowledge_base)
+        return available_modes(knowledge_base)
     except Exception as error:
         await close_knowledge_base(knowledge_base)  # nobody else gets hold of it
         raise BuildError(
             f"`available_queries` cannot be read: {exception_text(error)}", where=where
         ) from error
-    manifest, metadata = await _manifest(knowledge_base)
+
+
+# --- the cache, by the holder of the key's lock -------------------------------------
+
+
+async def _load_or_create(
+    recipe: Any,
+    unit_id: str,
+    given: Mapping[str, Any],
+    cache: KnowledgeBaseCache,
+    key: CacheKey,
+) -> BuiltKnowledgeBase:
+    warnings: list[str] = []
+    try:
+        loaded = await _load(recipe, unit_id, given, cache, key)
+    except HetaError as error:
+        warnings.append(f"the saved knowledge base was not used: {error.message}")
+        await call(cache.discard, key)
+    else:
+        if loaded is not None:
+            return loaded
+    built = await _create(recipe, unit_id, given)
+    try:
+        await _save(recipe, built, cache, key)
+    except CacheError as error:
+        warnings.append(f"the knowledge base was not saved: {error.message}")
+    return _warned(built, warnings)
+
+
+async def _load(
+    recipe: Any,
+    unit_id: str,
+    given: Mapping[str, Any],
+    cache: KnowledgeBaseCache,
+    key: CacheKey,
+) -> BuiltKnowledgeBase | None:
+    """Return the saved knowledge base, None if there is none.
+
+    Raises:
+        CacheError: if it is damaged, or the recipe cannot load it.
+        BuildError: if what the recipe loads cannot be asked.
+    """
+    found = await call(cache.find, key)
+    if found.error is not None:
+        raise _cache_error(found.error)
+    entry: CacheEntry | None = found.value
+    if entry is None:
+        return None
+    path = cache.saved_at(key)
+    # Its files have just been compared with what was written.
+    keywords = later_keywords(recipe.load, {**given, "verified": True})
+    loaded = await call(recipe.load, path, **keywords)
+    if loaded.error is not None:
+        raise _cache_error(loaded.error)
+    modes = await _checked_modes(loaded.value, str(path), "`load` returns the knowledge base")
+    manifest, metadata = await _manifest(loaded.value)
+    is_from_before = entry.run != cache.run  # and not from another process of this run
     build = UnitBuild(
         unit_id=unit_id,
-        build_seconds=called.seconds,
-        document_count=len(source_keys),
+        build_seconds=entry.build_seconds,
+        reused=is_from_before,
+        load_seconds=found.seconds + loaded.seconds,
+        document_count=len(given["source_keys"]),
         knowledge_base_manifest=manifest,
-        metadata=metadata,
+        metadata={**metadata, "first_built": entry.created} if is_from_before else metadata,
     )
-    return BuiltKnowledgeBase(knowledge_base, modes, build)
+    return BuiltKnowledgeBase(loaded.value, modes, build)
+
+
+async def _save(
+    recipe: Any, built: BuiltKnowledgeBase, cache: KnowledgeBaseCache, key: CacheKey
+) -> None:
+    """Save a knowledge base for later runs, whole or not at all.
+
+    Raises:
+        CacheError: if it cannot be saved.
+    """
+    partial = cache.begin(key)
+    try:
+        saved = await call(recipe.save, built.knowledge_base, partial.saved)
+        if saved.error is not None:
+            raise _cache_error(saved.error)
+        seconds = built.build.build_seconds or 0.0
+        published = await call(cache.publish, key, partial, build_seconds=seconds)
+        if published.error is not None:
+            raise _cache_error(published.error)
+    finally:
+        cache.abandon(partial)
+    entry: CacheEntry = published.value
+    await call(cache.keep_to_size, entry)
+    if entry.size_bytes > cache.max_bytes:
+        raise CacheError(
+            f"its {format_size(entry.size_bytes)} are more than the cache may take,"
+            f" {format_size(cache.max_bytes)}"
+        )
+
+
+def _cache_error(error: Exception) -> CacheError:
+    return error if isinstance(error, CacheError) else CacheError(error_text(error))
+
+
+def _warned(built: BuiltKnowledgeBase, warnings: Sequence[str]) -> BuiltKnowledgeBase:
+    if not warnings:
+        return built
+    metadata = {**built.build.metadata, "cache_warnings": list(warnings)}
+    return replace(built, build=built.build.model_copy(update={"metadata": metadata}))
 
 
 def _make_folder(path: Path, where: str) -> None:

@@ -14,6 +14,8 @@ from pytest_heta.comparison import holds, number_text, relation_of, value_text
 from pytest_heta.core._gate_plan import (
     ResolvedGate,
     gated_measures,
+    gates_of_run,
+    measures_of_gates,
     resolve_gates,
     suite_gates,
 )
@@ -39,7 +41,9 @@ __all__ = [
     "Threshold",
     "decide_gates",
     "gated_measures",
+    "gates_of_run",
     "holds",
+    "measures_of_gates",
     "parse_gate",
     "resolve_gates",
     "suite_gates",

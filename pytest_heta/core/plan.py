@@ -13,7 +13,7 @@ import inspect
 import json
 import math
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product
@@ -41,6 +41,7 @@ from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
 __all__ = [
     "DEFAULT_MODE",
+    "UNKNOWN_WHETHER_APPLIES",
     "BenchmarkPlan",
     "CasePlan",
     "FailOn",
@@ -61,6 +62,12 @@ DEFAULT_MODE: Final = "default"
 """Mode of a recipe that does not say its modes before the build: the knowledge base's only one."""
 
 DEFAULT_TOP_K: Final = 10
+
+_NOTHING: Final[Mapping[str, str]] = {}
+"""What most cases are exempt from: they share it."""
+
+UNKNOWN_WHETHER_APPLIES: Final = "unknown"
+"""What stands for an evaluator that raised when it was asked whether it applies to a case."""
 
 
 class Sample(NamedTuple):
@@ -124,7 +131,8 @@ class CasePlan:
         case_id: Id of the case.
         query: Text of the query.
         labels: Labels of the case.
-        exempt: Metrics that do not apply: ``skipped`` or ``unjudged``.
+        exempt: Metrics that do not apply, ``skipped`` or ``unjudged``, and
+            those that cannot say so, `UNKNOWN_WHETHER_APPLIES`.
     """
 
     case_id: str
@@ -333,6 +341,7 @@ def plan_benchmark(
     known = {evaluator.name for evaluator in evaluators}
     evaluators += [as_evaluator(m) for m in dict.fromkeys(gated_measures) if m not in known]
     metrics = tuple(metric_spec(evaluator) for evaluator in evaluators)
+    applicability = _applicability(evaluators)
     case_ids = _select_cases(tuple(loaded.cases), settings)
     plan = BenchmarkPlan(
         suite_id=suite_id,
@@ -344,7 +353,7 @@ def plan_benchmark(
         top_k=_select_top_k(suite, settings, metrics, frozenset(gated_measures)),
         options={**suite.options, **settings.options},
         units=_select_units(loaded.units, frozenset(case_ids)),
-        cases={case_id: _case_plan(loaded.cases[case_id], evaluators) for case_id in case_ids},
+        cases={case_id: _case_plan(loaded.cases[case_id], applicability) for case_id in case_ids},
         metrics=metrics,
         gates=suite.gates,
         fail_on=suite.fail_on,
@@ -422,23 +431,37 @@ def _select_top_k(
     return explicit
 
 
-def _case_plan(case: BenchmarkCase, evaluators: Sequence[BenchmarkEvaluatorProtocol]) -> CasePlan:
-    exempt: dict[str, str] = {}
-    for evaluator in evaluators:
-        if not _applies(evaluator, case):
-            unjudged = getattr(evaluator, "requires_judgment", False)
-            exempt[evaluator.name] = "unjudged" if unjudged else "skipped"
+class _Applicability(NamedTuple):
+    """Whom to ask whether metrics apply to a case, and what they are called if not."""
+
+    applies: Callable[[BenchmarkCase], object]
+    why_not: dict[str, str]
+
+
+def _case_plan(case: BenchmarkCase, applicability: Sequence[_Applicability]) -> CasePlan:
+    exempt: Mapping[str, str] = _NOTHING
+    for applies, why_not in applicability:
+        try:
+            if applies(case):
+                continue
+            exempt = {**exempt, **why_not}
+        except Exception:  # noqa: BLE001 - the score of the case will say so
+            exempt = {**exempt, **dict.fromkeys(why_not, UNKNOWN_WHETHER_APPLIES)}
     return CasePlan(case.case_id, case.query, case.labels, exempt)
 
 
-def _applies(evaluator: BenchmarkEvaluatorProtocol, case: BenchmarkCase) -> bool:
-    applies = getattr(evaluator, "applies", None)
-    if applies is None:
-        return True
-    if not callable(applies) or inspect.iscoroutinefunction(applies):
-        hint = "write an ordinary method that takes the case"
-        raise _wrong_attribute(evaluator, "applies", hint)
-    try:
-        return bool(applies(case))
-    except Exception:  # noqa: BLE001 - the score of the case will say so
-        return True
+def _applicability(
+    evaluators: Sequence[BenchmarkEvaluatorProtocol],
+) -> tuple[_Applicability, ...]:
+    """Return whom to ask about which metrics: a function that many share is asked once."""
+    known: dict[int, _Applicability] = {}
+    for evaluator in evaluators:
+        applies = getattr(evaluator, "applies", None)
+        if applies is None:
+            continue
+        if not callable(applies) or inspect.iscoroutinefunction(applies):
+            hint = "write an ordinary method that takes the case"
+            raise _wrong_attribute(evaluator, "applies", hint)
+        why = "unjudged" if getattr(evaluator, "requires_judgment", False) else "skipped"
+        known.setdefault(id(applies), _Applicability(applies, {})).why_not[evaluator.name] = why
+    return tuple(known.values())

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_heta.core._calls import call_shape, evaluation_error
-from pytest_heta.core._loop import call
+from pytest_heta.core._loop import Called, call, is_coroutine_function
 from pytest_heta.core.build import available_modes
 from pytest_heta.core.plan import DEFAULT_MODE
 from pytest_heta.errors import HetaError, QueryError, ResponseInvalidError, did_you_mean
 from pytest_heta.models import EvaluationError, QueryResponse
 
-__all__ = ["QueryOutcome", "as_response", "query_case"]
+__all__ = ["PreparedQuery", "QueryOutcome", "as_response", "query_case"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,80 @@ class QueryOutcome:
     exception: Exception | None = field(default=None, compare=False, repr=False)
 
 
-async def query_case(
-    knowledge_base: Any, *, query: str, mode: str, top_k: int, options: Mapping[str, Any]
-) -> QueryOutcome:
-    """Ask a knowledge base one query.
+class PreparedQuery:
+    """How a knowledge base is asked in one mode: what does not depend on the text.
 
     ``query`` may be a coroutine function or an ordinary one, and is given
     those of ``mode``, ``top_k``, ``options`` and ``trace`` that it takes.
-    A failure is a value; what is no `Exception` (an interrupt, a cancelled
-    task) goes through.
+
+    Args:
+        knowledge_base: The knowledge base.
+        mode: Query mode; `DEFAULT_MODE` stands for the only one there is.
+        top_k: Depth that is asked for. Results beyond it are dropped.
+        options: Query options.
+
+    Attributes:
+        function: What is called; None if there is nothing to call.
+        is_coroutine_function: Whether it runs on the event loop.
+        problem: Why nothing can be asked, None if it can.
+    """
+
+    def __init__(
+        self, knowledge_base: Any, *, mode: str, top_k: int, options: Mapping[str, Any]
+    ) -> None:
+        self._mode = mode
+        self._top_k = top_k
+        self._options = options
+        self.function: Callable[..., Any] | None = None
+        self.is_coroutine_function = False
+        self.problem: QueryOutcome | None = None
+        try:
+            self._mode = _known_mode(knowledge_base, mode)
+            function = knowledge_base.query
+            self._shape = call_shape(function)
+            self.is_coroutine_function = is_coroutine_function(function)
+            self.function = function
+        except Exception as error:  # noqa: BLE001 - attributes of users' code
+            self.problem = _failed(error, "query")
+
+    def arguments(self, text: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Return the arguments of a call; options are a copy, for the callee to change."""
+        keywords = {
+            "mode": self._mode,
+            "top_k": self._top_k,
+            "options": dict(self._options),
+            "trace": False,
+        }
+        return self._shape.arguments(text, keywords)
+
+    def outcome(self, called: Called) -> QueryOutcome:
+        """Return what came of a call, its response validated and cut to the depth asked."""
+        if called.error is not None:
+            return _failed(called.error, "query")
+        try:
+            response = as_response(called.value, self._mode)
+        except Exception as error:  # noqa: BLE001 - attributes of users' objects
+            return _failed(error, "response_invalid")
+        if len(response.results) > self._top_k:
+            response = _cut(response, self._top_k)
+        return QueryOutcome(response=response, latency_ms=called.seconds * 1000)
+
+    async def ask(self, text: str) -> QueryOutcome:
+        """Ask one query.
+
+        A failure is a value; what is no `Exception` (an interrupt, a cancelled
+        task) goes through.
+        """
+        if self.function is None or self.problem is not None:
+            return self.problem or QueryOutcome()
+        args, kwargs = self.arguments(text)
+        return self.outcome(await call(self.function, *args, **kwargs))
+
+
+async def query_case(
+    knowledge_base: Any, *, query: str, mode: str, top_k: int, options: Mapping[str, Any]
+) -> QueryOutcome:
+    """Ask a knowledge base one query, as `PreparedQuery` does.
 
     Args:
         knowledge_base: The knowledge base.
@@ -51,23 +116,8 @@ async def query_case(
         top_k: Depth that is asked for. Results beyond it are dropped.
         options: Query options.
     """
-    try:
-        asked = _known_mode(knowledge_base, mode)
-        function = knowledge_base.query
-    except Exception as error:  # noqa: BLE001 - attributes of users' code
-        return _failed(error, "query")
-    keywords = {"mode": asked, "top_k": top_k, "options": dict(options), "trace": False}
-    args, kwargs = call_shape(function).arguments(query, keywords)
-    called = await call(function, *args, **kwargs)
-    if called.error is not None:
-        return _failed(called.error, "query")
-    try:
-        response = as_response(called.value, asked)
-    except Exception as error:  # noqa: BLE001 - attributes of users' objects
-        return _failed(error, "response_invalid")
-    if len(response.results) > top_k:
-        response = _cut(response, top_k)
-    return QueryOutcome(response=response, latency_ms=called.seconds * 1000)
+    prepared = PreparedQuery(knowledge_base, mode=mode, top_k=top_k, options=options)
+    return await prepared.ask(query)
 
 
 def _failed(error: Exception, error_type: str) -> QueryOutcome:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from json import dumps
 from typing import Any, Final, Literal
 
-from pytest_heta.core._plain import plain, plain_text
+from pydantic_core import to_json
+
+from pytest_heta.core._plain import is_plain_text, is_small_and_plain, plain, plain_text
 from pytest_heta.core.plan import BenchmarkPlan, CasePlan, Sample
 from pytest_heta.core.query import QueryOutcome
 from pytest_heta.core.score import exemption, failed_score
@@ -19,8 +22,10 @@ from pytest_heta.models import (
     QueryResponse,
     QueryResult,
 )
+from pytest_heta.models._strict_json import strict_json
+from pytest_heta.models._tally import tally_data
 
-__all__ = ["ResponseLevel", "case_result", "failed_result", "trim_response"]
+__all__ = ["ResponseLevel", "case_result", "encode_result", "failed_result", "trim_response"]
 
 ResponseLevel = Literal["ids", "short", "full"]
 """How much of a response is kept: no texts, the beginning of each, everything."""
@@ -68,10 +73,10 @@ def case_result(
     if response is not None:
         documents = document_ids(response)
         known["distinct_documents"] = len(documents)
-        if is_document is not None and documents and not any(map(is_document, documents)):
+        if documents and is_document is not None and not any(map(is_document, documents)):
             known["foreign_results"] = True
         response = trim_response(response, level)
-    return EvaluationCaseResult(
+    return EvaluationCaseResult.trusted(
         case_id=sample.case,
         query=plain_text(case.query),
         query_mode=sample.mode,
@@ -108,6 +113,31 @@ def failed_result(
     return case_result(sample, case, QueryOutcome(error=error), scores, metadata=metadata)
 
 
+def encode_result(label: str, sample: Sample, result: EvaluationCaseResult) -> str:
+    """Return the record of a sample as the one text that travels: its payload.
+
+    It is the JSON object ``{"label", "sample", "tally", "result"}``, in this
+    order and without spaces. ``result`` is written as it stands in a report
+    file; ``tally`` has what aggregates need, so that nobody else has to parse
+    the result. Whatever the record holds, the text can be encoded and read.
+
+    Args:
+        label: Label of the plan.
+        sample: The sample.
+        result: Its record.
+    """
+    head = {"label": label, "sample": sample, "tally": tally_data(result)}
+    try:
+        text = result.__pydantic_serializer__.to_json(result).decode()
+    except ValueError:  # a lone surrogate, or an object that JSON has no word for
+        text = strict_json(result).decode()
+    try:
+        begin = to_json(head, inf_nan_mode="null").decode()
+    except ValueError:
+        begin = dumps(head, separators=(",", ":"))
+    return f'{begin[:-1]},"result":{text}}}'
+
+
 def trim_response(response: QueryResponse, level: ResponseLevel = "short") -> QueryResponse:
     """Return the part of a response that a report keeps, as plain JSON data.
 
@@ -116,46 +146,54 @@ def trim_response(response: QueryResponse, level: ResponseLevel = "short") -> Qu
     that are not finite become None.
     """
     full = level == "full"
-    # Copies, because all of it was validated when it came in.
-    return response.model_copy(
-        update={
-            "mode": plain_text(response.mode),
-            "results": tuple(_trim_result(result, level) for result in response.results),
-            "answer": _answer(response.answer, level),
-            "citations": tuple(_trim_citation(citation, level) for citation in response.citations),
-            "trace": tuple(plain(list(response.trace))) if full else (),
-            "metadata": plain(response.metadata, max_nodes=_METADATA_NODES),
-        }
+    limit = {"ids": 0, "short": SNIPPET}.get(level)
+    # Not validated again: all of it was when it came in.
+    return response.replaced(
+        mode=plain_text(response.mode),
+        results=tuple([_trim_result(result, level, limit) for result in response.results]),
+        answer=_answer(response.answer, level),
+        citations=tuple([_trim_citation(citation, level) for citation in response.citations]),
+        trace=tuple(plain(list(response.trace))) if full else (),
+        metadata=plain(response.metadata, max_nodes=_METADATA_NODES),
     )
 
 
-def _trim_result(result: QueryResult, level: ResponseLevel) -> QueryResult:
-    score, metadata = result.score, _trim_metadata(result.metadata, level)
+def _trim_result(result: QueryResult, level: ResponseLevel, limit: int | None) -> QueryResult:
+    # A response has many: its attributes cost twice what entries of a dict do.
+    fields = result.__dict__
+    source, text, score = fields["source"], fields["text"], fields["score"]
+    if (
+        # In most results of most runs nothing is to be cut or mended.
+        not fields["metadata"]
+        and (not source or (type(source) is dict and is_small_and_plain(source)))
+        and (not text or is_plain_text(text, limit))
+        and (score is None or math.isfinite(score))
+        and is_plain_text(fields["id"])
+        and (fields["kind"] == "chunk" or is_plain_text(fields["kind"]))
+    ):
+        return result
+    metadata = _trim_metadata(result.metadata, level)
     if score is not None and not math.isfinite(score):
         metadata["non_finite_score"] = str(score)
         score = None
-    return result.model_copy(
-        update={
-            "id": plain_text(result.id),
-            "text": _text(result.text, level) or "",
-            "score": score,
-            "kind": plain_text(result.kind),
-            "source": plain(result.source, max_nodes=_SOURCE_NODES),
-            "metadata": metadata,
-        }
+    return result.replaced(
+        id=plain_text(result.id),
+        text=_text(result.text, level) or "",
+        score=score,
+        kind=plain_text(result.kind),
+        source=plain(result.source, max_nodes=_SOURCE_NODES),
+        metadata=metadata,
     )
 
 
 def _trim_citation(citation: QueryCitation, level: ResponseLevel) -> QueryCitation:
     result_id = citation.result_id
-    return citation.model_copy(
-        update={
-            "id": plain_text(citation.id),
-            "result_id": plain_text(result_id) if result_id is not None else None,
-            "source": plain(citation.source, max_nodes=_SOURCE_NODES),
-            "text": _text(citation.text, level),
-            "metadata": _trim_metadata(citation.metadata, level),
-        }
+    return citation.replaced(
+        id=plain_text(citation.id),
+        result_id=plain_text(result_id) if result_id is not None else None,
+        source=plain(citation.source, max_nodes=_SOURCE_NODES),
+        text=_text(citation.text, level),
+        metadata=_trim_metadata(citation.metadata, level),
     )
 
 

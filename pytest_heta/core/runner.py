@@ -8,10 +8,13 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_heta.core._calls import error_text, evaluation_error
+from pytest_heta.core._in_order import in_order
+from pytest_heta.core._loop import is_coroutine_function
 from pytest_heta.core._plain import portable_name
 from pytest_heta.core.aggregate import build_report, dataset_metadata, summarise_mode
 from pytest_heta.core.build import (
@@ -21,14 +24,13 @@ from pytest_heta.core.build import (
     failed_build,
     knowledge_base_name,
 )
+from pytest_heta.core.cache import KnowledgeBaseCache, is_cacheable
 from pytest_heta.core.gates import (
     Gate,
     ResolvedGate,
     decide_gates,
-    gated_measures,
-    parse_gate,
-    resolve_gates,
-    suite_gates,
+    gates_of_run,
+    measures_of_gates,
 )
 from pytest_heta.core.plan import (
     BenchmarkPlan,
@@ -39,11 +41,11 @@ from pytest_heta.core.plan import (
     UnitPlan,
     load_benchmark,
     plan_benchmark,
-    recipe_modes,
 )
+from pytest_heta.core.prefetch import LOOKAHEAD, query_concurrency
 from pytest_heta.core.result import ResponseLevel, failed_result
-from pytest_heta.core.sample import ask_sample, score_sample
-from pytest_heta.core.snapshot import config_snapshot
+from pytest_heta.core.sample import ask_sample, score_sample, warm_up
+from pytest_heta.core.snapshot import config_snapshot, git_commit
 from pytest_heta.core.staging import StagedDocuments, stage_documents
 from pytest_heta.errors import HetaError
 from pytest_heta.events import (
@@ -75,16 +77,20 @@ class RunnerOptions:
         gates: Gates beside the suite's.
         responses: How much of each response is kept.
         warmup: Queries of each unit and mode that are asked first, unmeasured.
+        concurrency: Queries at the same time; None for what the recipe says.
         strict: Whether judged documents outside the corpus are an error.
         root: Folder whose git commit is noted; None for none.
+        cache: Saved knowledge bases of other runs; None to build all.
     """
 
     settings: PlanSettings = field(default_factory=PlanSettings)
     gates: tuple[Gate, ...] = ()
     responses: ResponseLevel = "short"
     warmup: int = 0
+    concurrency: int | None = None
     strict: bool = False
     root: Path | None = None
+    cache: KnowledgeBaseCache | None = None
 
 
 def unit_workspace(root: Path, label: str, unit_id: str) -> Path:
@@ -159,6 +165,7 @@ class _Run:
     builds: list[UnitBuild] = field(default_factory=list)
     results: dict[Sample, EvaluationCaseResult] = field(default_factory=dict)
     closing: dict[str, str] = field(default_factory=dict)
+    concurrency: int = 1
 
     @property
     def is_complete(self) -> bool:
@@ -177,12 +184,13 @@ class _Run:
             subset="skip",
             complete=lambda _, mode: (ran[mode], plan.samples_per_mode),
         )
-        snapshot = await asyncio.to_thread(
-            config_snapshot,
+        root = self.options.root
+        snapshot = config_snapshot(
             plan,
             dataset.digest if dataset is not None else None,
-            root=self.options.root,
+            commit=await asyncio.to_thread(git_commit, root) if root is not None else None,
             warmup=self.options.warmup,
+            concurrency=self.concurrency,
         )
         return build_report(
             plan,
@@ -200,21 +208,18 @@ class _Run:
 async def _begin(suite: Suite, recipe: Any, workspace: Path, options: RunnerOptions) -> _Run:
     started_at = datetime.now(UTC)
     loaded = await load_benchmark(suite, _folders(workspace))
-    written = (*options.gates, *(parse_gate(text, "suite") for text in suite.gates))
     recipe_name = str(getattr(recipe, "name", ""))
     plan, evaluators = plan_benchmark(
         loaded,
         recipe,
         options.settings,
-        gated_measures=gated_measures(written, loaded.manifest.name, recipe_name),
+        gated_measures=measures_of_gates(options.gates, suite, loaded.manifest.name, recipe_name),
     )
-    gates = (*options.gates, *suite_gates([plan]))
-    known_modes = {plan.label: recipe_modes(recipe) or plan.modes}
     return _Run(
         plan=plan,
         loaded=loaded,
         evaluators=evaluators,
-        gates=resolve_gates(gates, [plan], known_modes=known_modes),
+        gates=gates_of_run(options.gates, [plan], [recipe]),
         recipe=recipe,
         workspace=workspace,
         options=options,
@@ -234,13 +239,26 @@ async def _run_unit(
     keys: tuple[str, ...] = ()
     try:
         keys = staged.keys(unit.document_ids)
+        benchmark = run.plan.benchmark.name
+        name = knowledge_base_name(benchmark, unit.unit_id, run.plan.recipe_name)
+        cache, key = run.options.cache if is_cacheable(run.recipe) else None, None
+        if cache is not None:
+            key = cache.key_of(
+                run.recipe,
+                name=name,
+                benchmark=benchmark,
+                unit_id=unit.unit_id,
+                documents=staged.digest_of(keys),
+            )
         built = await build_knowledge_base(
             run.recipe,
-            name=knowledge_base_name(run.plan.benchmark.name, unit.unit_id, run.plan.recipe_name),
+            name=name,
             unit_id=unit.unit_id,
             objects=staged.store(keys),
             source_keys=keys,
             workspace=unit_workspace(run.workspace, run.plan.label, unit.unit_id),
+            cache=cache,
+            key=key,
         )
     except HetaError as error:
         failure = evaluation_error(error, "build")
@@ -267,13 +285,36 @@ async def _run_unit(
 async def _ask_unit(
     run: _Run, unit: UnitPlan, built: BuiltKnowledgeBase, cancelled: Callable[[], bool]
 ) -> AsyncGenerator[RunEvent, None]:
-    asked: set[tuple[str, str]] = set()
-    for sample in _samples(run.plan, unit):
-        if cancelled():
-            return
-        outcome, cold = await ask_sample(
-            built.knowledge_base, run.plan, sample, asked=asked, warmup=run.options.warmup
-        )
+    query = getattr(built.knowledge_base, "query", None)
+    at_once = query_concurrency(
+        run.options.concurrency,
+        run.recipe,
+        coroutines=callable(query) and is_coroutine_function(query),
+    )
+    run.concurrency = max(run.concurrency, at_once)
+    asking = _AskingUnit(run, built.knowledge_base)
+    work = [partial(asking.ask, sample) for sample in _samples(run.plan, unit)]
+    results = in_order(work, at_once=at_once, ahead=at_once * LOOKAHEAD, cancelled=cancelled)
+    async with aclosing(results):
+        async for sample, result in results:
+            yield _keep(run, sample, result)
+
+
+class _AskingUnit:
+    """Asks the samples of one unit, several at once."""
+
+    def __init__(self, run: _Run, knowledge_base: Any) -> None:
+        self._run = run
+        self._knowledge_base = knowledge_base
+        self._asked: set[tuple[str, str]] = set()
+        self._warming = asyncio.Lock()
+
+    async def ask(self, sample: Sample) -> tuple[Sample, EvaluationCaseResult]:
+        run = self._run
+        if run.options.warmup:
+            async with self._warming:
+                await self._warm_up(sample)
+        outcome, cold = await ask_sample(self._knowledge_base, run.plan, sample, asked=self._asked)
         result = await score_sample(
             run.evaluators,
             run.plan,
@@ -284,7 +325,16 @@ async def _ask_unit(
             cold=cold,
             is_document=run.staged.knows if run.staged is not None else None,
         )
-        yield _keep(run, sample, result)
+        return sample, result
+
+    async def _warm_up(self, sample: Sample) -> None:
+        await warm_up(
+            self._knowledge_base,
+            self._run.plan,
+            sample,
+            asked=self._asked,
+            warmup=self._run.options.warmup,
+        )
 
 
 def _samples(plan: BenchmarkPlan, unit: UnitPlan) -> Iterator[Sample]:

@@ -13,7 +13,7 @@ from pytest_heta.core.score import score_case
 from pytest_heta.models import BenchmarkCase, EvaluationCaseResult
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
-__all__ = ["ask_sample", "score_sample"]
+__all__ = ["ask_sample", "score_sample", "warm_up"]
 
 
 async def ask_sample(
@@ -39,15 +39,37 @@ async def ask_sample(
         What came of the query, and whether it was cold: the first of its unit
         and mode in the process.
     """
+    await warm_up(knowledge_base, plan, sample, asked=asked, warmup=warmup)
     pair = (sample.unit, sample.mode)
     cold = pair not in asked
-    if cold:
+    asked.add(pair)
+    return await _ask(knowledge_base, plan, sample.case, sample.mode), cold
+
+
+async def warm_up(
+    knowledge_base: Any,
+    plan: BenchmarkPlan,
+    sample: Sample,
+    *,
+    asked: set[tuple[str, str]],
+    warmup: int,
+) -> None:
+    """Ask the warm-up of a sample's unit and mode, if it has not been asked.
+
+    Args:
+        knowledge_base: The knowledge base of the sample's unit.
+        plan: The plan.
+        sample: The sample.
+        asked: Pairs of unit and mode that were asked in this process; the
+            sample's is added if there is a warm-up.
+        warmup: Queries to ask.
+    """
+    pair = (sample.unit, sample.mode)
+    if warmup and pair not in asked:
         asked.add(pair)
         unit = next(unit for unit in plan.units if unit.unit_id == sample.unit)
         for case_id in islice(cycle(unit.case_ids), warmup):
             await _ask(knowledge_base, plan, case_id, sample.mode)
-    outcome = await _ask(knowledge_base, plan, sample.case, sample.mode)
-    return outcome, cold and not warmup
 
 
 async def _ask(knowledge_base: Any, plan: BenchmarkPlan, case_id: str, mode: str) -> QueryOutcome:

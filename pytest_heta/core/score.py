@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pytest_heta.core._calls import raised_at
-from pytest_heta.core._loop import call
+from pytest_heta.core._loop import call, is_coroutine_function
 from pytest_heta.core._plain import exception_text, plain, plain_text
-from pytest_heta.core.plan import CasePlan, MetricSpec
-from pytest_heta.evaluators import MeasureEvaluator, score_measures
+from pytest_heta.core.plan import UNKNOWN_WHETHER_APPLIES, CasePlan, MetricSpec
+from pytest_heta.evaluators import BuiltInEvaluator, MeasureEvaluator, is_built_in, score_measures
 from pytest_heta.models import BenchmarkCase, EvaluationError, EvaluationScore, QueryResponse
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
 __all__ = [
+    "Scorer",
     "as_score",
     "errored_score",
     "exempt_score",
@@ -30,6 +31,143 @@ TOO_DEEP: Final = {"skipped": True, "reason": "depth"}
 _METADATA_NODES: Final = 1_000
 
 
+class Scorer:
+    """Scores samples of one plan; what its evaluators are is looked at once.
+
+    A sample is scored in up to three steps: `begin`, then `ask_coroutines` on
+    an event loop, then `ask_functions` in whatever thread is to run ordinary
+    functions. What a score is decided by, in this order: whether the
+    evaluator applies to the case, whether it looks deeper than was asked,
+    whether the sample failed, and only then the response.
+
+    Args:
+        evaluators: The evaluators.
+        metrics: Metric of each evaluator, in the same order.
+        top_k: Depth that is asked for.
+
+    Attributes:
+        has_coroutines: Whether `ask_coroutines` may have something to ask.
+        has_functions: Whether `ask_functions` may.
+    """
+
+    def __init__(
+        self,
+        evaluators: Sequence[BenchmarkEvaluatorProtocol],
+        metrics: Sequence[MetricSpec],
+        *,
+        top_k: int,
+    ) -> None:
+        self._evaluators = tuple(evaluators)
+        self._metrics = tuple(metrics)
+        self._names = tuple(metric.name for _, metric in zip(evaluators, metrics, strict=True))
+        self._top_k = top_k
+        self._is_shallow = all(metric.k is None or metric.k <= top_k for metric in metrics)
+        self._measures = tuple(i for i, e in enumerate(self._evaluators) if _is_measure(e))
+        self._built_in = {i: e for i, e in enumerate(self._evaluators) if is_built_in(e)}
+        self._coroutines, self._functions = self._users_evaluators()
+        self.has_coroutines, self.has_functions = bool(self._coroutines), bool(self._functions)
+
+    def _users_evaluators(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return which evaluators are to be asked: the asynchronous ones and the others."""
+        users = [
+            (index, is_coroutine_function(evaluator.evaluate))
+            for index, evaluator in enumerate(self._evaluators)
+            if index not in self._measures and index not in self._built_in
+        ]
+        return (
+            tuple(index for index, asynchronous in users if asynchronous),
+            tuple(index for index, asynchronous in users if not asynchronous),
+        )
+
+    def begin(
+        self,
+        case: BenchmarkCase,
+        case_plan: CasePlan,
+        response: QueryResponse | None,
+        error: EvaluationError | None,
+    ) -> list[EvaluationScore | None]:
+        """Return the scores of a sample, None where an evaluator of the user has to be asked.
+
+        Whether evaluators apply to the case was found out when it was planned.
+        Our own evaluators are computed here, before the users' are asked,
+        which could change the response.
+
+        Args:
+            case: The case.
+            case_plan: The same case, as it was planned.
+            response: The response, None if the sample failed.
+            error: Why it failed.
+        """
+        scores: list[EvaluationScore | None] = [None] * len(self._names)
+        if case_plan.exempt or not self._is_shallow:
+            self._fill_exempt(scores, case, case_plan)
+        if response is None:
+            return [
+                score if score is not None else failed_score(name, error)
+                for score, name in zip(scores, self._names, strict=True)
+            ]
+        self._fill_measures(scores, case, response)
+        for index, evaluator in self._built_in.items():
+            if scores[index] is None:
+                scores[index] = _computed(evaluator, case, response)
+        return scores
+
+    async def ask(
+        self, scores: list[EvaluationScore | None], case: BenchmarkCase, response: QueryResponse
+    ) -> None:
+        """Fill in the scores of all users' evaluators, in order."""
+        await self._ask(sorted(self._coroutines + self._functions), scores, case, response)
+
+    async def ask_coroutines(
+        self, scores: list[EvaluationScore | None], case: BenchmarkCase, response: QueryResponse
+    ) -> None:
+        """Fill in the scores of the users' asynchronous evaluators, in order."""
+        await self._ask(self._coroutines, scores, case, response)
+
+    async def ask_functions(
+        self, scores: list[EvaluationScore | None], case: BenchmarkCase, response: QueryResponse
+    ) -> None:
+        """Fill in the scores of the users' other evaluators, in order."""
+        await self._ask(self._functions, scores, case, response)
+
+    async def _ask(
+        self,
+        indices: Sequence[int],
+        scores: list[EvaluationScore | None],
+        case: BenchmarkCase,
+        response: QueryResponse,
+    ) -> None:
+        for index in indices:
+            if scores[index] is None:
+                scores[index] = await _evaluate(
+                    self._evaluators[index], self._names[index], case, response
+                )
+
+    def _fill_exempt(
+        self, scores: list[EvaluationScore | None], case: BenchmarkCase, case_plan: CasePlan
+    ) -> None:
+        for index, metric in enumerate(self._metrics):
+            if case_plan.exempt.get(metric.name) == UNKNOWN_WHETHER_APPLIES:
+                scores[index] = _beforehand(self._evaluators[index], metric.name, case)
+            if scores[index] is None:
+                scores[index] = exemption(metric, case_plan, self._top_k)
+
+    def _fill_measures(
+        self, scores: list[EvaluationScore | None], case: BenchmarkCase, response: QueryResponse
+    ) -> None:
+        """Fill in the scores of all measures in one pass."""
+        indices = [index for index in self._measures if scores[index] is None]
+        if not indices:
+            return
+        measures: list[Any] = [self._evaluators[index] for index in indices]
+        try:
+            computed = score_measures(measures, case, response)
+        except Exception as error:  # noqa: BLE001 - judgments are users' data
+            computed = [_raised(self._names[index], error) for index in indices]
+        for index, score in zip(indices, computed, strict=True):
+            scores[index] = score
+
+
 async def score_case(
     evaluators: Sequence[BenchmarkEvaluatorProtocol],
     *,
@@ -39,14 +177,10 @@ async def score_case(
     top_k: int,
     metrics: Sequence[MetricSpec],
 ) -> tuple[EvaluationScore, ...]:
-    """Score one sample.
-
-    What a score is decided by, in this order: whether the evaluator applies
-    to the case, whether it looks deeper than was asked, whether the sample
-    failed, and only then the response.
+    """Score one sample by itself, as `Scorer` does those of a plan.
 
     Args:
-        evaluators: The evaluators.
+        evaluators: The evaluators; they are asked whether they apply.
         case: The case.
         response: The response, None if the sample failed.
         error: Why it failed.
@@ -57,37 +191,42 @@ async def score_case(
         One score for each evaluator, in the same order, named as it is. A
         value is a float, a bool, a text or None; metadata is plain JSON data.
     """
-    scores = [
-        _beforehand(evaluator, metric, case, top_k)
-        for evaluator, metric in zip(evaluators, metrics, strict=True)
-    ]
+    scorer = Scorer(evaluators, metrics, top_k=top_k)
+    planned = CasePlan(
+        case.case_id,
+        case.query,
+        # Each is asked where it is scored.
+        exempt=dict.fromkeys((metric.name for metric in metrics), UNKNOWN_WHETHER_APPLIES),
+    )
+    scores = scorer.begin(case, planned, response, error)
     if response is not None:
-        _score_measures(evaluators, scores, case, response)
-    done: list[EvaluationScore] = []
-    for evaluator, metric, score in zip(evaluators, metrics, scores, strict=True):
-        if score is not None:
-            done.append(score)
-        elif response is None:
-            done.append(failed_score(metric.name, error))
-        else:
-            done.append(await _evaluate(evaluator, metric.name, case, response))
-    return tuple(done)
+        await scorer.ask(scores, case, response)
+    return tuple(score for score in scores if score is not None)
+
+
+def _is_measure(evaluator: BenchmarkEvaluatorProtocol) -> bool:
+    """Whether an evaluator can be computed together with others."""
+    return (
+        isinstance(evaluator, MeasureEvaluator)
+        and type(evaluator).evaluate is MeasureEvaluator.evaluate
+    )
 
 
 def _beforehand(
-    evaluator: BenchmarkEvaluatorProtocol, metric: MetricSpec, case: BenchmarkCase, top_k: int
+    evaluator: BenchmarkEvaluatorProtocol, name: str, case: BenchmarkCase
 ) -> EvaluationScore | None:
-    """Return the score if it does not depend on the response, else None."""
+    """Return the score if the evaluator does not apply or cannot say so, else None."""
     applies = getattr(evaluator, "applies", None)
-    if applies is not None:
-        try:
-            applicable = bool(applies(case))
-        except Exception as error:  # noqa: BLE001 - the boundary to users' code
-            return _raised(metric.name, error)
-        if not applicable:
-            unjudged = getattr(evaluator, "requires_judgment", False)
-            return exempt_score(metric.name, "unjudged" if unjudged else "skipped")
-    return exemption(metric, None, top_k)
+    if applies is None:
+        return None
+    try:
+        applicable = bool(applies(case))
+    except Exception as error:  # noqa: BLE001 - the boundary to users' code
+        return _raised(name, error)
+    if applicable:
+        return None
+    unjudged = getattr(evaluator, "requires_judgment", False)
+    return exempt_score(name, "unjudged" if unjudged else "skipped")
 
 
 def exemption(metric: MetricSpec, case: CasePlan | None, top_k: int) -> EvaluationScore | None:
@@ -99,6 +238,8 @@ def exemption(metric: MetricSpec, case: CasePlan | None, top_k: int) -> Evaluati
         top_k: Depth that was asked for.
     """
     why = case.exempt.get(metric.name) if case is not None else None
+    if why == UNKNOWN_WHETHER_APPLIES:
+        why = None
     if why is None and metric.k is not None and metric.k > top_k:
         why = "depth"
     return None if why is None else exempt_score(metric.name, why)
@@ -139,31 +280,13 @@ def _raised(name: str, error: Exception) -> EvaluationScore:
     return score
 
 
-def _score_measures(
-    evaluators: Sequence[BenchmarkEvaluatorProtocol],
-    scores: list[EvaluationScore | None],
-    case: BenchmarkCase,
-    response: QueryResponse,
-) -> None:
-    """Fill in the scores of all measures in one pass.
-
-    They come before the users' evaluators, which could change the response.
-    """
-    measures = {
-        index: evaluator
-        for index, evaluator in enumerate(evaluators)
-        if scores[index] is None
-        and isinstance(evaluator, MeasureEvaluator)
-        and type(evaluator).evaluate is MeasureEvaluator.evaluate
-    }
-    if not measures:
-        return
+def _computed(
+    evaluator: BuiltInEvaluator, case: BenchmarkCase, response: QueryResponse
+) -> EvaluationScore:
     try:
-        computed = score_measures(list(measures.values()), case, response)
-    except Exception as error:  # noqa: BLE001 - judgments are users' data
-        computed = [_raised(evaluator.name, error) for evaluator in measures.values()]
-    for index, score in zip(measures, computed, strict=True):
-        scores[index] = score
+        return evaluator.score(case=case, response=response)
+    except Exception as error:  # noqa: BLE001 - expectations are users' data
+        return _raised(evaluator.name, error)
 
 
 async def _evaluate(

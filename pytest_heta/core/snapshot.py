@@ -40,7 +40,7 @@ def config_snapshot(
     plan: BenchmarkPlan,
     dataset_digest: str | None,
     *,
-    root: Path | None = None,
+    commit: str | None = None,
     concurrency: int = 1,
     warmup: int = 0,
     extra: Mapping[str, Any] | None = None,
@@ -51,7 +51,7 @@ def config_snapshot(
         plan: The plan.
         dataset_digest: Hash of documents, cases and run units; None when
             nothing was staged.
-        root: Folder whose git commit is noted; None for none.
+        commit: Commit of the working tree, as `git_commit` tells it once a run.
         concurrency: Queries at the same time; latencies compare only at equal
             concurrency.
         warmup: Queries of each unit and mode before the measured ones.
@@ -83,7 +83,7 @@ def config_snapshot(
         "python": platform.python_version(),
         "implementation": sys.implementation.name,
         "platform": platform.platform(),
-        "git_commit": git_commit(root) if root is not None else None,
+        "git_commit": commit,
         **plain(dict(extra or {})),
     }
 

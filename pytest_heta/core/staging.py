@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
+from types import NoneType
 from typing import Any, BinaryIO, Final, cast
 
 import fsspec
@@ -25,46 +26,49 @@ from filelock import FileLock, Timeout
 from pytest_heta.core._dangling import Dangling, dangling_documents
 from pytest_heta.core._loop import enter_loop
 from pytest_heta.core._plain import canonical_json, exception_text, plain, portable_name
+from pytest_heta.core._stage_index import StageIndex, StageIndexWriter
 from pytest_heta.core._staged import (
     CONTENTS,
-    INDEX,
     DatasetFacts,
     StagedDocuments,
     StagedStore,
-    read_index,
 )
 from pytest_heta.core.plan import LoadedBenchmark
 from pytest_heta.errors import (
     BenchmarkError,
     DocumentUnavailableError,
-    DuplicateIdError,
     HetaError,
     first_of,
 )
-from pytest_heta.models import BenchmarkDocument, raw_key
+from pytest_heta.models import BenchmarkCase, BenchmarkDocument, BenchmarkRunUnit, raw_key
 
 __all__ = ["DatasetFacts", "StagedDocuments", "StagedStore", "stage_documents"]
 
 _DONE: Final = "stage.json"
+_SCALARS: Final = (str, int, float, bool, NoneType)
 _LOCK_POLL_S: Final = 0.02
 _COPY_BYTES: Final = 1 << 20
 _SHOWN_IDS: Final = 5
 
 
 async def stage_documents(
-    loaded: LoadedBenchmark, root: Path, *, strict: bool = False
+    loaded: LoadedBenchmark, root: Path, *, run_key: str | None = None, strict: bool = False
 ) -> StagedDocuments:
     """Stage the documents of a benchmark, or find them staged.
 
     Whether a finished stage is the right one is decided by what the adapter
     yields: ids, names, metadata, contents held in memory, and the size and
-    time of files. A document whose file or address cannot be read, or is
-    empty, is a problem of the run units that need it; one whose data is empty
-    is an empty document.
+    time of files. Within one run, where a benchmark stays what it is, its name
+    is enough: only the process that writes has the adapter yield documents.
+
+    A document whose file or address cannot be read, or is empty, is a problem
+    of the run units that need it; one whose data is empty is an empty document.
 
     Args:
         loaded: The benchmark.
         root: Folder that all processes of the run share.
+        run_key: What the benchmark is called in the run that ``root`` belongs
+            to and that no other run uses; None if ``root`` outlives runs.
         strict: Whether judged documents that are not in the corpus are an
             error rather than a warning.
 
@@ -76,7 +80,8 @@ async def stage_documents(
     await enter_loop()
     where = f"benchmark {loaded.manifest.name}"
     try:
-        folder = root / _folder_name(loaded, await _identity(loaded))
+        identity = await _content_identity(loaded) if run_key is None else _name(loaded, run_key)
+        folder = root / _folder_name(loaded, identity)
         async with _locked(folder):
             if not (folder / _DONE).is_file():
                 await _write_stage(loaded, folder)
@@ -123,23 +128,16 @@ async def _locked(folder: Path) -> AsyncIterator[None]:
 
 
 async def _documents(loaded: LoadedBenchmark) -> AsyncIterator[BenchmarkDocument]:
-    seen: set[str] = set()
-    where = f"benchmark {loaded.manifest.name}"
     async for raw_document in loaded.suite.benchmark.documents(loaded.prepared):
-        document = BenchmarkDocument.model_validate(raw_document)
-        if document.document_id in seen:
-            raise DuplicateIdError(
-                f"document id {document.document_id!r} stands twice",
-                where=where,
-                hint="document ids are unique within a benchmark",
-            )
-        seen.add(document.document_id)
-        yield document
-    if not seen:
-        raise BenchmarkError("there are no documents", where=where)
+        yield BenchmarkDocument.model_validate(raw_document)
 
 
-async def _identity(loaded: LoadedBenchmark) -> str:
+def _name(loaded: LoadedBenchmark, run_key: str) -> str:
+    """Return a hash of what a benchmark is called within a run."""
+    return sha256(canonical_json([run_key, plain(loaded.manifest)])).hexdigest()
+
+
+async def _content_identity(loaded: LoadedBenchmark) -> str:
     """Return a hash of the documents that reads none of their files."""
     digest = sha256(canonical_json(plain(loaded.manifest)))
     async for document in _documents(loaded):
@@ -175,9 +173,10 @@ def _absolute(loaded: LoadedBenchmark, path: Path) -> Path:
 
 
 async def _write_stage(loaded: LoadedBenchmark, folder: Path) -> None:
+    where = f"benchmark {loaded.manifest.name}"
     digest = sha256()
     problems: dict[str, str] = {}
-    with _begin(folder) as contents, (folder / INDEX).open("wb") as index:
+    with _begin(folder) as contents, StageIndexWriter(folder) as index:
         async for document in _documents(loaded):
             row = _row(loaded, document)
             start = contents.tell()
@@ -188,12 +187,15 @@ async def _write_stage(loaded: LoadedBenchmark, folder: Path) -> None:
                 content = ""
                 contents.seek(start)
                 contents.truncate()
-            row |= {"sha256": content, "size": contents.tell() - start}
-            line = canonical_json(row) + b"\n"
+            size = contents.tell() - start
+            line = canonical_json(row | {"sha256": content, "size": size}) + b"\n"
             digest.update(line)
-            index.write(line)
-        size = contents.tell()
-    _finish(folder, {"digest": digest.hexdigest(), "size_bytes": size, "problems": problems})
+            index.add(line, document_id=document.document_id, key=row["key"], size=size)
+        if not len(index):
+            raise BenchmarkError("there are no documents", where=where)
+        index.finish(where)
+        done = {"document_count": len(index), "size_bytes": contents.tell(), "problems": problems}
+    _finish(folder, {"digest": digest.hexdigest(), **done})
 
 
 def _begin(folder: Path) -> BinaryIO:
@@ -248,13 +250,13 @@ def _open_origin(loaded: LoadedBenchmark, document: BenchmarkDocument) -> Binary
 
 def _read_stage(loaded: LoadedBenchmark, folder: Path) -> StagedDocuments:
     done = json.loads((folder / _DONE).read_bytes())
-    index = read_index(folder / INDEX)
-    dangling = dangling_documents(loaded.cases.values(), loaded.units, index.keys)
+    index = StageIndex(folder, done["document_count"])
+    dangling = dangling_documents(loaded.cases.values(), loaded.units, index)
     return StagedDocuments(
         root=folder,
         digest=done["digest"],
         dataset_digest=_dataset_digest(loaded, done["digest"]),
-        document_count=len(index.keys),
+        document_count=len(index),
         size_bytes=done["size_bytes"],
         warnings=_warnings(dangling, done["problems"]),
         dangling=dangling.absent,
@@ -265,11 +267,32 @@ def _read_stage(loaded: LoadedBenchmark, folder: Path) -> StagedDocuments:
 
 def _dataset_digest(loaded: LoadedBenchmark, documents: str) -> str:
     digest = sha256(documents.encode())
-    for record in (*loaded.cases.values(), *loaded.units):
-        # Whole, unlike what goes into reports: a unit may name any number of documents.
-        whole = plain(record, max_nodes=sys.maxsize, max_text=sys.maxsize)
-        digest.update(canonical_json(whole))
+    for case in loaded.cases.values():
+        digest.update(_canonical(case))
+    for unit in loaded.units:
+        digest.update(_canonical(unit))
     return digest.hexdigest()
+
+
+def _canonical(record: BenchmarkCase | BenchmarkRunUnit) -> bytes:
+    try:
+        if isinstance(record, BenchmarkCase) and _is_flat(record):
+            # The usual case, of which there are many; it holds nothing without an order.
+            return record.__pydantic_serializer__.to_json(record)
+        return canonical_json(record.model_dump())
+    except (TypeError, ValueError, RecursionError):
+        # Whole, unlike what goes into reports: a unit may name any number of documents.
+        return canonical_json(plain(record, max_nodes=sys.maxsize, max_text=sys.maxsize))
+
+
+def _is_flat(case: BenchmarkCase) -> bool:
+    expected = case.expected
+    mappings = [case.labels, case.metadata, expected.metadata]
+    for evidence in expected.evidence:
+        mappings += (evidence.locator, evidence.metadata)
+    return isinstance(expected.value, _SCALARS) and all(
+        isinstance(value, _SCALARS) for mapping in mappings if mapping for value in mapping.values()
+    )
 
 
 def _warnings(dangling: Dangling, problems: Mapping[str, str]) -> tuple[str, ...]:

@@ -11,7 +11,12 @@ from __future__ import annotations
 from pytest_heta.evaluators.answer import AnswerContains, AnswerExactMatch
 from pytest_heta.evaluators.evidence import EvidenceRecallAtK
 from pytest_heta.evaluators.judgments import grades
-from pytest_heta.evaluators.naming import as_evaluator, evaluator_names
+from pytest_heta.evaluators.naming import (
+    BuiltInEvaluator,
+    as_evaluator,
+    evaluator_names,
+    is_built_in,
+)
 from pytest_heta.evaluators.provenance import document_ids
 from pytest_heta.evaluators.retrieval import (
     BeirRetrievalMetric,
@@ -23,11 +28,13 @@ __all__ = [
     "AnswerContains",
     "AnswerExactMatch",
     "BeirRetrievalMetric",
+    "BuiltInEvaluator",
     "EvidenceRecallAtK",
     "MeasureEvaluator",
     "as_evaluator",
     "document_ids",
     "evaluator_names",
     "grades",
+    "is_built_in",
     "score_measures",
 ]

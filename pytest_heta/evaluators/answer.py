@@ -26,6 +26,14 @@ class _AnswerEvaluator:
         """Whether the case expects an answer that is not blank."""
         return any(answer.strip() for answer in case.expected.answers)
 
+    def score(self, *, case: BenchmarkCase, response: QueryResponse) -> EvaluationScore:
+        """Return true or false, or "skipped" if no answer is expected."""
+        raise NotImplementedError
+
+    async def evaluate(self, *, case: BenchmarkCase, response: QueryResponse) -> EvaluationScore:
+        """Return the score."""
+        return self.score(case=case, response=response)
+
     def _skipped(self) -> EvaluationScore:
         return EvaluationScore(
             name=self.name, metadata={"skipped": True, "reason": "no expected answer"}
@@ -43,7 +51,7 @@ class AnswerContains(_AnswerEvaluator):
 
     name: ClassVar[str] = "answer_contains"
 
-    async def evaluate(self, *, case: BenchmarkCase, response: QueryResponse) -> EvaluationScore:
+    def score(self, *, case: BenchmarkCase, response: QueryResponse) -> EvaluationScore:
         """Return true or false, or "skipped" if no answer is expected."""
         if not self.applies(case):
             return self._skipped()
@@ -68,7 +76,7 @@ class AnswerExactMatch(_AnswerEvaluator):
 
     name: ClassVar[str] = "answer_exact_match"
 
-    async def evaluate(self, *, case: BenchmarkCase, response: QueryResponse) -> EvaluationScore:
+    def score(self, *, case: BenchmarkCase, response: QueryResponse) -> EvaluationScore:
         """Return true or false, or "skipped" if no answer is expected."""
         if not self.applies(case):
             return self._skipped()

@@ -89,6 +89,10 @@ class EvidenceRecallAtK:
         return bool(_expected(case))
 
     async def evaluate(self, *, case: BenchmarkCase, response: QueryResponse) -> EvaluationScore:
+        """Return the score."""
+        return self.score(case=case, response=response)
+
+    def score(self, *, case: BenchmarkCase, response: QueryResponse) -> EvaluationScore:
         """Return the share of evidence found, or "unjudged"."""
         expected = [_Wanted(evidence) for evidence in _expected(case)]
         if not expected:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from pytest_heta.errors import ConfigurationError
 from pytest_heta.evaluators.answer import AnswerContains, AnswerExactMatch
@@ -13,7 +13,10 @@ from pytest_heta.evaluators.retrieval import MeasureEvaluator
 from pytest_heta.measures import Measure, measure_families, parse_at_k
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
-__all__ = ["as_evaluator", "evaluator_names"]
+__all__ = ["BuiltInEvaluator", "as_evaluator", "evaluator_names", "is_built_in"]
+
+BuiltInEvaluator = AnswerContains | AnswerExactMatch | EvidenceRecallAtK
+"""An evaluator of ours that looks at one response by itself."""
 
 _EVIDENCE_RECALL: Final = "evidence_recall"
 _PLAIN: Final[dict[str, Callable[[], BenchmarkEvaluatorProtocol]]] = {
@@ -28,6 +31,11 @@ _WITH_THRESHOLD: Final = re.compile(
 def evaluator_names() -> tuple[str, ...]:
     """Return how the built-in evaluators are written, ``k`` standing for a depth."""
     return (*(f"{family}@k" for family in _families()), *_PLAIN)
+
+
+def is_built_in(evaluator: object) -> TypeGuard[BuiltInEvaluator]:
+    """Whether an evaluator is exactly one of ours, which ``score`` without waiting."""
+    return type(evaluator) in {AnswerContains, AnswerExactMatch, EvidenceRecallAtK}
 
 
 def as_evaluator(spec: str | object) -> BenchmarkEvaluatorProtocol:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from itertools import chain
 from typing import Any, Final
 
 from pytest_heta.models import (
@@ -49,6 +48,11 @@ DOCUMENT_FIELDS: Final = frozenset({"document_id", "source_key", "source_key_pre
 
 _FIELD_OF: Final = {form: field for field, forms in _FORMS.items() for form in forms}
 
+_RARE_FORMS: Final = frozenset(
+    {"origin", *_FORMS["source_key"], *_FORMS["document_id"]} - {"source_key", "document_id"}
+)
+"""What a source may have beside one key and one document id, and most have not."""
+
 Scopes = tuple[Mapping[str, Any], ...]
 
 
@@ -58,7 +62,19 @@ def document_ids(response: QueryResponse) -> list[str]:
     Several chunks of one document count once, at the rank of the first; a
     result made of several documents stands for all of them, in its own order.
     """
-    return list(dict.fromkeys(chain.from_iterable(map(result_document_ids, response.results))))
+    found: dict[str, None] = {}
+    for result in response.results:
+        # A response has many: its attributes cost twice what entries of a dict do.
+        fields = result.__dict__
+        source = fields["source"]
+        document = _document_of_flat(source) if source else None
+        if document is not None:
+            found[document] = None
+        elif source or fields["metadata"]:
+            found.update(dict.fromkeys(result_document_ids(result)))
+        else:
+            found[fields["id"]] = None
+    return list(found)
 
 
 def result_document_ids(result: QueryResult) -> list[str]:
@@ -76,6 +92,9 @@ def result_document_ids(result: QueryResult) -> list[str]:
     """
     source, metadata = result.source, result.metadata
     if source:
+        document = _document_of_flat(source)
+        if document is not None:
+            return [document]
         scopes = scopes_of(source)
         documents = _values(scopes, _FORMS["source_key"], document_id_of_key) or _values(
             scopes, _FORMS["document_id"], _as_id
@@ -83,6 +102,20 @@ def result_document_ids(result: QueryResult) -> list[str]:
         if documents:
             return documents
     return (metadata and _values((metadata,), _FORMS["document_id"], _as_id)) or [result.id]
+
+
+def _document_of_flat(source: Mapping[str, Any]) -> str | None:
+    """Return the document of a source as most are, None if it takes a closer look."""
+    if not _RARE_FORMS.isdisjoint(source):
+        return None
+    key, document_id = source.get("source_key"), source.get("document_id")
+    if type(key) is str:
+        document = _document_id_of_key(key)
+        if document is not None:
+            return document
+    elif key is not None:
+        return None
+    return document_id if type(document_id) is str and document_id else None
 
 
 def locator_document_ids(locator: Mapping[str, Any]) -> list[str]:

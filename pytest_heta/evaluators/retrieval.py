@@ -56,7 +56,9 @@ class MeasureEvaluator:
         """Depth of the measure."""
         return self.measure.k
 
-    def applies(self, case: BenchmarkCase) -> bool:
+    # One function for all, so that a plan asks it once per case.
+    @staticmethod
+    def applies(case: BenchmarkCase) -> bool:
         """Whether the case has a judgment with a grade above 0."""
         return judges_a_document(case)
 
@@ -87,13 +89,16 @@ def score_measures(
     The scores equal those that the evaluators give one by one.
     """
     judged = grades(case)
-    if not any(grade > 0 for grade in judged.values()):
+    if not judged or max(judged.values()) <= 0:
         return [unjudged(evaluator.name) for evaluator in evaluators]
     measures = _measure_set(tuple(evaluator.measure for evaluator in evaluators))
     values = measures.compute(document_ids(response), judged)
     return [
-        EvaluationScore(
-            name=evaluator.name, value=value, passed=reaches(value, evaluator.threshold)
+        EvaluationScore.trusted(
+            name=evaluator.name,
+            value=value,
+            passed=reaches(value, evaluator.threshold),
+            metadata={},
         )
         for evaluator, value in zip(evaluators, values, strict=True)
     ]

@@ -27,6 +27,7 @@ from pytest_heta.models._benchmark import (
     BuildScope,
     PreparedBenchmark,
 )
+from pytest_heta.models._pages import PagedResults
 from pytest_heta.models._raw_key import (
     document_id_from_raw_key,
     raw_key,
@@ -53,6 +54,7 @@ from pytest_heta.models._result import (
     EvaluationScore,
     ScoreStatus,
 )
+from pytest_heta.models._tally import SampleTally, ScoreTally
 
 __all__ = [
     "LARGEST_GRADE",
@@ -77,11 +79,14 @@ __all__ = [
     "MetricSummary",
     "ModeSummary",
     "Operator",
+    "PagedResults",
     "PreparedBenchmark",
     "QueryCitation",
     "QueryResponse",
     "QueryResult",
+    "SampleTally",
     "ScoreStatus",
+    "ScoreTally",
     "UnitBuild",
     "document_id_from_raw_key",
     "normalise_id",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from pytest_heta.models._base import HetaModel, Identifier, Metadata
 from pytest_heta.models._benchmark import BenchmarkManifest
+from pytest_heta.models._pages import KeptAsPages
 from pytest_heta.models._result import EvaluationCaseResult, EvaluationError
 
 SCHEMA_VERSION: Final = "1"
@@ -124,16 +126,22 @@ class UnitBuild(HetaModel):
 
     Attributes:
         unit_id: The run unit.
-        build_seconds: Seconds inside the recipe's ``create``; None when the
-            build failed before or during it.
+        build_seconds: Seconds inside the recipe's ``create``, in the run that
+            built it; None when the build failed before or during it.
+        reused: Whether an earlier run built it, and this one loaded it.
+        load_seconds: Seconds to check and load a saved knowledge base; None
+            where it was not loaded.
         document_count: Documents of the unit.
         knowledge_base_manifest: What the knowledge base says of itself.
         error: Why the build failed, if it did.
-        metadata: Anything else, such as the worker that built it.
+        metadata: Anything else, such as the worker that built it, or
+            ``cache_warnings``.
     """
 
     unit_id: Identifier
     build_seconds: float | None = None
+    reused: bool = False
+    load_seconds: float | None = None
     document_count: int = 0
     knowledge_base_manifest: Metadata = Field(default_factory=dict)
     error: EvaluationError | None = None
@@ -193,7 +201,8 @@ class EvaluationReport(HetaModel):
         mode_summaries: All aggregates, by mode.
         gates: What came of the gates.
         unit_builds: How each run unit was built.
-        case_results: One result for each sample, in the benchmark's order.
+        case_results: One result for each sample, in the benchmark's order: a
+            tuple, or `PagedResults` that are on disk.
         started_at: Start of the run, ISO 8601 in UTC.
         finished_at: End of the run, ISO 8601 in UTC.
         config_snapshot: Everything needed to compare this run with another.
@@ -212,7 +221,7 @@ class EvaluationReport(HetaModel):
     mode_summaries: dict[str, ModeSummary] = Field(default_factory=dict)
     gates: tuple[GateResult, ...] = ()
     unit_builds: tuple[UnitBuild, ...] = ()
-    case_results: tuple[EvaluationCaseResult, ...] = ()
+    case_results: Annotated[Sequence[EvaluationCaseResult], KeptAsPages()] = ()
     started_at: datetime
     finished_at: datetime
     config_snapshot: Metadata = Field(default_factory=dict)

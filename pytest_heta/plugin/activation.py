@@ -14,10 +14,13 @@ from pytest_heta.api import load_recipe
 from pytest_heta.core._plain import exception_text
 from pytest_heta.core.gates import Gate, parse_gate
 from pytest_heta.core.plan import check_name, recipe_modes
+from pytest_heta.core.prefetch import recipe_concurrency
 from pytest_heta.errors import HetaError, did_you_mean
 from pytest_heta.models import EvaluationReport
 from pytest_heta.plugin import fixtures
+from pytest_heta.plugin.caching import check_cache_dir
 from pytest_heta.plugin.collect import CollectionPlugin
+from pytest_heta.plugin.collector import ResultCollector
 from pytest_heta.plugin.conclusion import ConclusionPlugin
 from pytest_heta.plugin.datasets import place_for_files
 from pytest_heta.plugin.listing import ListingPlugin
@@ -29,7 +32,8 @@ from pytest_heta.plugin.options import (
     refuse,
     source_of,
 )
-from pytest_heta.plugin.results import ReportPlugin, ResultCollector
+from pytest_heta.plugin.protocol import ProtocolPlugin
+from pytest_heta.plugin.results import ReportPlugin
 from pytest_heta.plugin.state import RUN, Run
 from pytest_heta.plugin.terminal import TerminalPlugin
 from pytest_heta.plugin.workers import ControllerPlugin, WorkerPlugin
@@ -51,6 +55,7 @@ def activate(config: pytest.Config) -> None:
     gates = _parse_gates(options)
     baseline = _read_baseline(config, options)
     targets = _report_targets(config, options)
+    check_cache_dir(config, options)
     run = Run(config, options, recipes, gates, baseline)
     config.stash[RUN] = run
     config.add_cleanup(run.close)
@@ -65,6 +70,7 @@ def activate(config: pytest.Config) -> None:
     register(fixtures, "heta-fixtures")
     register(CollectionPlugin(run), "heta-collection")
     register(ReportPlugin(run), "heta-reports")
+    register(ProtocolPlugin(run), "heta-protocol")
     if run.is_worker:
         register(WorkerPlugin(run), "heta-worker")
         return
@@ -111,7 +117,9 @@ def _load_recipes(config: pytest.Config, options: RunOptions) -> tuple[Any, ...]
 def _load_recipe(spec: str, base: Path | None, source: str) -> Any:
     try:
         with _blaming(source):
-            return load_recipe(spec, base=base)
+            recipe = load_recipe(spec, base=base)
+            recipe_concurrency(recipe)
+            return recipe
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:
@@ -148,7 +156,10 @@ def _read_baseline(config: pytest.Config, options: RunOptions) -> Mapping[str, E
     base = ini_folder(config) if source == "heta_baseline" else Path()
     with _blaming(source):
         file = read_reports(base / options.baseline)
-    return {report.report_key: report for report in file.reports}
+    # Only aggregates are compared; the results of a large run would stay in memory.
+    return {
+        report.report_key: report.model_copy(update={"case_results": ()}) for report in file.reports
+    }
 
 
 def _report_targets(config: pytest.Config, options: RunOptions) -> list[ReportTarget]:

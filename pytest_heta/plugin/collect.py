@@ -2,17 +2,19 @@
 
 The tree is module → benchmark → run unit → one function per mode with one
 parameter per case. A unit is a `pytest.Class`, so that class-scoped fixtures
-are unit-scoped; its items are stock `pytest.Function` objects, so that every
-other plugin sees what it knows.
+are unit-scoped; its items are `pytest.Function` objects, so that every other
+plugin sees what it knows. `pytest_heta.plugin._case_function` makes them where
+it can, pytest itself where it cannot.
 """
 
 from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final
@@ -23,6 +25,13 @@ from pytest_heta.api import as_suite
 from pytest_heta.core.plan import Sample, Suite, UnitPlan
 from pytest_heta.errors import ConfigurationError, HetaError
 from pytest_heta.plugin import is_suite_file, is_suite_name
+from pytest_heta.plugin._case_function import (
+    PARAMETER,
+    CaseFunction,
+    extra_keywords,
+    heta_mark,
+    light_items,
+)
 from pytest_heta.plugin.datasets import DATASET_FILES, named_dataset
 from pytest_heta.plugin.ids import distinct_item_ids, unit_node_name
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
@@ -128,6 +137,8 @@ class BenchmarkNode(pytest.Collector):
 
     suite: Suite
     recipe: Any
+    functions: Mapping[str, Callable[..., None]]
+    """The test function of each mode, which all units share."""
 
     def __repr__(self) -> str:
         return f"<Benchmark {self.name}>"
@@ -143,6 +154,7 @@ class BenchmarkNode(pytest.Collector):
             if isinstance(error, ConfigurationError):
                 run.refusals.append(str(error))
             raise self.CollectError(str(error)) from error
+        self.functions = {mode: _case_function(mode, self.path) for mode in entry.plan.modes}
         declared = {unit.unit_id: unit.case_ids for unit in entry.loaded.units}
         for unit in entry.plan.units:
             yield UnitNode.from_plan(
@@ -156,6 +168,9 @@ class UnitNode(pytest.Class):
     entry: PlanEntry
     unit: UnitPlan
     declared_case_ids: Sequence[str]
+    parent: BenchmarkNode
+
+    _only_first = False
 
     def __repr__(self) -> str:
         return f"<RunUnit {self.name}>"
@@ -172,15 +187,32 @@ class UnitNode(pytest.Class):
         """Return the node of a planned unit, which may have more cases than planned."""
         node: UnitNode = cls.from_parent(parent, name=unit_node_name(unit.unit_id))
         node.entry, node.unit, node.declared_case_ids = entry, unit, declared_case_ids
-        node.obj = type(
-            "RunUnit",
-            (),
-            {
-                "__module__": __name__,
-                **{mode: _case_function(mode, node.path) for mode in entry.plan.modes},
-            },
-        )
         return node
+
+    @cached_property
+    def obj(self) -> type:
+        """The test class: one function per mode."""
+        return type("RunUnit", (), {"__module__": __name__, **self.parent.functions})
+
+    def collect(self) -> Sequence[pytest.Item]:
+        """Return the items, the modes one after the other."""
+        items = light_items(self)
+        if items is None:
+            items = self._items_of_pytest()
+            for item in items:
+                item.extra_keyword_matches.update(extra_keywords(self, sample_of(item)))
+        return items
+
+    def first_items(self) -> list[pytest.Item]:
+        """Return what pytest makes of the first case alone."""
+        self._only_first = True
+        try:
+            return self._items_of_pytest()
+        finally:
+            self._only_first = False
+
+    def _items_of_pytest(self) -> list[Any]:
+        return list(super().collect())
 
     def funcnamefilter(self, name: str) -> bool:
         """Whether ``name`` is a test function: the modes are."""
@@ -196,13 +228,18 @@ class UnitNode(pytest.Class):
         names = distinct_item_ids(self.declared_case_ids)
         return [names[case_id] for case_id in self.unit.case_ids]
 
-    def samples(self, mode: str) -> list[Sample]:
-        """Return the samples of one mode, in the dataset's order."""
+    def samples(self, mode: str) -> Iterator[Sample]:
+        """Yield the samples of one mode, in the dataset's order."""
         plan = self.entry.plan
-        return [
-            Sample(plan.benchmark.name, plan.recipe_name, self.unit.unit_id, mode, case_id)
-            for case_id in self.unit.case_ids
-        ]
+        benchmark, recipe, unit_id = plan.benchmark.name, plan.recipe_name, self.unit.unit_id
+        for case_id in self.unit.case_ids:
+            yield Sample(benchmark, recipe, unit_id, mode, case_id)
+
+    def parameters(self, mode: str) -> Iterator[Any]:
+        """Yield what one mode is parametrized with: of the first case, or of all."""
+        cases = zip(self.samples(mode), self.item_ids, strict=True)
+        for sample, item_id in islice(cases, 1 if self._only_first else None):
+            yield pytest.param(sample, marks=heta_mark(self, sample), id=item_id)
 
 
 def _case_function(mode: str, path: Path) -> Callable[..., None]:
@@ -309,38 +346,8 @@ class CollectionPlugin:
         unit = metafunc.definition.parent
         if not isinstance(unit, UnitNode):
             return
-        mode = metafunc.function.__name__
-        plan = unit.entry.plan
-        parameters = [
-            pytest.param(
-                sample,
-                marks=pytest.mark.heta(
-                    **{
-                        **_labels_as_keywords(plan.cases[sample.case].labels),
-                        "benchmark": plan.benchmark.name,
-                        "recipe": plan.recipe_name,
-                        "unit": unit.unit.unit_id,
-                        "mode": mode,
-                    }
-                ),
-                id=item_id,
-            )
-            for sample, item_id in zip(unit.samples(mode), unit.item_ids, strict=True)
-        ]
-        metafunc.parametrize("heta_case", parameters, indirect=True)
-
-    def pytest_itemcollected(self, item: pytest.Item) -> None:
-        """Let ``-k`` see raw case ids and labels."""
-        unit = unit_node_of(item)
-        if unit is None:
-            return
-        sample = sample_of(item)
-        # An adapter that changed a unit's name to a legal one says what it was.
-        keywords = {sample.case, sample.unit, str(unit.unit.metadata.get("unit", ""))}
-        for value in unit.entry.plan.cases[sample.case].labels.values():
-            values = value if isinstance(value, list | tuple) else [value]
-            keywords.update(str(part) for part in values)
-        item.extra_keyword_matches.update(keywords)
+        parameters = list(unit.parameters(metafunc.function.__name__))
+        metafunc.parametrize(PARAMETER, parameters, indirect=True)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
@@ -362,10 +369,11 @@ class CollectionPlugin:
     @pytest.hookimpl(wrapper=True)
     def pytest_collection_finish(self, session: pytest.Session) -> Generator[None, None, None]:
         """Note which samples were selected, or stop if a suite is declared wrongly."""
-        for item in session.items:
-            unit = unit_node_of(item)
-            if unit is not None:
-                self._run.selected[item.nodeid] = (unit.entry.plan.label, sample_of(item))
+        self._run.selected = {
+            item.nodeid: (unit.entry.plan.label, sample_of(item))
+            for item in session.items
+            if (unit := unit_node_of(item)) is not None
+        }
         if not self._run.is_worker:
             self._run.check_refusals()
         yield
@@ -373,17 +381,7 @@ class CollectionPlugin:
 
 def sample_of(item: pytest.Item) -> Sample:
     """Return the sample that an item of a unit asks."""
-    sample: Sample = item.callspec.params["heta_case"]  # type: ignore[attr-defined]
+    if isinstance(item, CaseFunction):
+        return item.sample
+    sample: Sample = item.callspec.params[PARAMETER]  # type: ignore[attr-defined]
     return sample
-
-
-def _labels_as_keywords(labels: Any) -> dict[str, Any]:
-    """Return the labels that ``-m`` can match: identifiers with scalar values."""
-    return {
-        str(name): value
-        for name, value in labels.items()
-        # "self" would be the mark's own.
-        if str(name).isidentifier()
-        and name != "self"
-        and isinstance(value, str | int | bool | None)
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,21 +10,16 @@ from typing import Any
 
 import pytest
 
-from pytest_heta.core.aggregate import build_report, dataset_metadata, summarise_mode
-from pytest_heta.core.gates import ResolvedGate, decide_gates, resolve_gates, suite_gates
-from pytest_heta.core.plan import BenchmarkPlan, Sample, recipe_modes
-from pytest_heta.core.snapshot import config_snapshot, package_versions
+from pytest_heta.core.aggregate import build_report, dataset_metadata, summarise_tallies
+from pytest_heta.core.gates import ResolvedGate, decide_gates, gates_of_run
+from pytest_heta.core.plan import BenchmarkPlan
+from pytest_heta.core.snapshot import config_snapshot, git_commit, package_versions
 from pytest_heta.errors import HetaError
-from pytest_heta.models import (
-    EvaluationCaseResult,
-    EvaluationReport,
-    GateResult,
-    ModeSummary,
-)
+from pytest_heta.models import EvaluationReport, GateResult, ModeSummary
+from pytest_heta.plugin.collector import ResultCollector
 from pytest_heta.plugin.execution import fail_on_of
 from pytest_heta.plugin.gates import emit_errors, emit_gates, uncovered_errors
 from pytest_heta.plugin.options import refuse, source_of
-from pytest_heta.plugin.results import ResultCollector
 from pytest_heta.plugin.state import Run, will_run
 from pytest_heta.reports import suite_properties, write_reports
 
@@ -84,15 +79,8 @@ class ConclusionPlugin:
         plans = list(run.plans.values())
         if not plans and any(gate.origin == "command line" for gate in run.gates):
             refuse("--heta-gate", "no benchmark is planned; name a suite file or a dataset folder")
-        known_modes = {
-            plan.label: recipe_modes(recipe) or plan.modes
-            for plan in plans
-            for recipe in run.recipes
-            if recipe.name == plan.recipe_name
-        }
         try:
-            gates = (*run.gates, *suite_gates(plans))
-            self._gates = resolve_gates(gates, plans, known_modes=known_modes)
+            self._gates = gates_of_run(run.gates, plans, run.recipes)
         except HetaError as error:
             raise pytest.UsageError(str(error)) from error
 
@@ -132,10 +120,10 @@ class ConclusionPlugin:
 
     def _conclude(self, session: pytest.Session) -> None:
         run = self._run
+        results = {label: self._collector.results(plan) for label, plan in run.plans.items()}
         summaries = {
             label: {
-                mode: summarise_mode(plan, mode, self._results(label).values())
-                for mode in plan.modes
+                mode: summarise_tallies(plan, mode, results[label].tallies) for mode in plan.modes
             }
             for label, plan in run.plans.items()
         }
@@ -143,8 +131,13 @@ class ConclusionPlugin:
             self._gates or (),
             summaries,
             subset=run.options.gate_subset,
-            complete=self._completeness(),
+            complete={
+                (label, mode): (summary.total_cases, summary.planned_samples)
+                for label, of_plan in summaries.items()
+                for mode, summary in of_plan.items()
+            },
         )
+        commit = git_commit(run.config.rootpath) if run.plans else None
         finished_at = datetime.now(UTC)
         for label, plan in run.plans.items():
             own = tuple(
@@ -152,20 +145,21 @@ class ConclusionPlugin:
                 for gate in gates
                 if (gate.benchmark, gate.recipe) == (plan.benchmark.name, plan.recipe_name)
             )
-            report = self._report(label, plan, own, finished_at, summaries[label])
+            report = build_report(
+                plan,
+                results[label],
+                unit_builds=self._collector.builds.get(label, {}).values(),
+                gates=own,
+                started_at=run.started_at,
+                finished_at=finished_at,
+                snapshot=self._snapshot(plan, commit),
+                metadata=self._metadata(plan),
+                summaries=summaries[label],
+            )
             self.reports.append(report)
             run.config.hook.pytest_heta_report(config=run.config, report=report)
         self._count_gates(session)
         self._emit(session, gates, summaries)
-
-    def _completeness(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """Return how many samples ran and were planned, by plan label and mode."""
-        counts = {}
-        for label, plan in self._run.plans.items():
-            for mode in plan.modes:
-                ran = sum(1 for sample in self._results(label) if sample.mode == mode)
-                counts[label, mode] = (ran, plan.samples_per_mode)
-        return counts
 
     def _emit(
         self,
@@ -193,18 +187,18 @@ class ConclusionPlugin:
 
     # -- reports --------------------------------------------------------------
 
-    def _results(self, label: str) -> dict[Sample, EvaluationCaseResult]:
-        return self._collector.results.get(label, {})
+    def _snapshot(self, plan: BenchmarkPlan, commit: str | None) -> dict[str, Any]:
+        dataset = self._collector.datasets.get(plan.label)
+        return config_snapshot(
+            plan,
+            dataset_digest=dataset.digest if dataset else None,
+            commit=commit,
+            concurrency=self._run.concurrency * self._collector.concurrency.get(plan.label, 1),
+            warmup=self._run.options.warmup,
+        )
 
-    def _report(
-        self,
-        label: str,
-        plan: BenchmarkPlan,
-        gates: tuple[GateResult, ...],
-        finished_at: datetime,
-        summaries: Mapping[str, ModeSummary],
-    ) -> EvaluationReport:
-        run = self._run
+    def _metadata(self, plan: BenchmarkPlan) -> dict[str, Any]:
+        run, label = self._run, plan.label
         dataset = self._collector.datasets.get(label)
         metadata: dict[str, Any] = {
             "label": label,
@@ -222,23 +216,7 @@ class ConclusionPlugin:
                 f"heta_kb is overridden for {len(overridden)} of {len(plan.units)} run units:"
                 " what was asked there is not what the recipe's manifest describes"
             )
-        return build_report(
-            plan,
-            self._results(label),
-            unit_builds=self._collector.builds.get(label, {}).values(),
-            gates=gates,
-            started_at=run.started_at,
-            finished_at=finished_at,
-            snapshot=config_snapshot(
-                plan,
-                dataset_digest=dataset.digest if dataset else None,
-                root=run.config.rootpath,
-                concurrency=run.concurrency,
-                warmup=run.options.warmup,
-            ),
-            metadata=metadata,
-            summaries=summaries,
-        )
+        return metadata
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(

@@ -14,6 +14,7 @@ from pytest_heta.protocols import BenchmarkProtocol
 
 __all__ = [
     "DATASET_FILES",
+    "dataset_folders",
     "keep_out_of_datasets",
     "named_dataset",
     "names_paths",
@@ -64,7 +65,7 @@ def keep_out_of_datasets(config: pytest.Config) -> None:
     The dataset is the root folder of a session when it is the only argument
     and has no ini file above it.
     """
-    folders = _dataset_folders(config)
+    folders = dataset_folders(config)
     if not folders:
         return
     here, place = config.invocation_params.dir.resolve(), place_for_files(config)
@@ -83,13 +84,13 @@ def place_for_files(config: pytest.Config) -> Path:
     """Return the current folder or, when it is part of a dataset, the folder around that."""
     place = config.invocation_params.dir.resolve()
     # Inner folders first: what is around them may be a dataset, too.
-    for folder in sorted(_dataset_folders(config), reverse=True):
+    for folder in sorted(dataset_folders(config), reverse=True):
         if place.is_relative_to(folder):
             place = folder.parent
     return place
 
 
-def _dataset_folders(config: pytest.Config) -> set[Path]:
+def dataset_folders(config: pytest.Config) -> set[Path]:
     """Return the dataset folders among the arguments."""
     if not names_paths(config):
         return set()

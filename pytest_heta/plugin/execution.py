@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import traceback
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, cast
 
 import pytest
 
+from pytest_heta.core._output import Printed
 from pytest_heta.core.plan import BenchmarkPlan, FailOn, Sample
-from pytest_heta.core.query import QueryOutcome
-from pytest_heta.core.sample import ask_sample, score_sample
+from pytest_heta.core.prefetch import Answer
+from pytest_heta.core.result import case_result, encode_result
 from pytest_heta.models import (
     BenchmarkCase,
     EvaluationCaseResult,
@@ -19,6 +19,7 @@ from pytest_heta.models import (
     QueryResponse,
     UnitBuild,
 )
+from pytest_heta.plugin.asking import Asking, asking_of
 from pytest_heta.plugin.options import VERY_VERBOSE
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
 from pytest_heta.reports import (
@@ -38,6 +39,7 @@ __all__ = [
     "UNIT_BUILD",
     "WAS_BUILT",
     "CaseItem",
+    "CaseOutcome",
     "fail_on_of",
     "failure_message",
     "note_result",
@@ -71,6 +73,24 @@ DETAILS: Final = pytest.StashKey[list[str]]()
 _DETAILS_WIDTH: Final = 100
 
 
+class CaseOutcome(NamedTuple):
+    """What came of an item.
+
+    Attributes:
+        result: The record of its sample.
+        payload: The same as the one JSON string that travels to the controller.
+        response: The whole response, None if the sample failed.
+        exception: What the recipe raised, for a traceback.
+        message: Why the item fails, None if it passes.
+    """
+
+    result: EvaluationCaseResult
+    payload: str
+    response: QueryResponse | None
+    exception: Exception | None
+    message: str | None
+
+
 class CaseItem:
     """One case as a test item asks it.
 
@@ -94,55 +114,70 @@ class CaseItem:
         Raises:
             pytest.fail.Exception: if ``fail_on`` says so.
         """
-        result, outcome = self._run.wait_for(self._ask_and_score(knowledge_base))
-        note_result(self._item, self._entry.plan, self.sample, result)
-        show_details(self._item, self._entry.plan, self.case, result, outcome.response)
-        self._add_traceback(outcome.exception)
-        message = failure_message(result, fail_on_of(self._run, self._entry.plan))
-        if message is not None:
-            pytest.fail(message, pytrace=False)
+        outcome = self.ask(knowledge_base)
+        self.note(outcome)
+        if outcome.message is not None:
+            pytest.fail(outcome.message, pytrace=False)
 
-    async def _ask_and_score(
-        self, knowledge_base: Any
-    ) -> tuple[EvaluationCaseResult, QueryOutcome]:
-        """Return the record of the sample, and what came of its query."""
+    def ask(self, knowledge_base: Any) -> CaseOutcome:
+        """Ask the knowledge base and score the response."""
         plan = self._entry.plan
-        options = self._run.options
+        asking = asking_of(self._item.config)
+        answer = asking.answer(self._item, knowledge_base)
+        if answer.printed:
+            self._show_printed(answer.printed)
         staged = self._run.staged_or_none(self._entry)
-        outcome, cold = await ask_sample(
-            knowledge_base, plan, self.sample, asked=self._entry.asked, warmup=options.warmup
-        )
-        result = await score_sample(
-            self._entry.evaluators,
-            plan,
+        result = case_result(
             self.sample,
-            case=self.case,
-            outcome=outcome,
-            level=options.responses,
-            cold=cold,
+            plan.cases[self.sample.case],
+            answer.outcome,
+            self._scores(answer, asking),
+            level=self._run.options.responses,
+            cold=answer.cold,
             metadata={"node_id": self._item.nodeid},
             is_document=staged.knows if staged is not None else None,
         )
-        return result, outcome
+        return CaseOutcome(
+            result,
+            encode_result(plan.label, self.sample, result),
+            answer.outcome.response,
+            answer.outcome.exception,
+            failure_message(result, fail_on_of(self._run, plan)),
+        )
 
-    def _add_traceback(self, exception: Exception | None) -> None:
-        """Show where the recipe raised, when the run is verbose enough."""
-        if exception is not None and self._run.config.get_verbosity() >= VERY_VERBOSE:
-            text = "".join(traceback.format_exception(exception))
+    def _scores(self, answer: Answer, asking: Asking) -> list[EvaluationScore]:
+        """Return all scores of an answer, asking those evaluators that were not asked yet."""
+        scorer, outcome = self._entry.scorer, answer.outcome
+        scores = answer.scores
+        if scores is None:
+            case_plan = self._entry.plan.cases[self.sample.case]
+            scores = scorer.begin(self.case, case_plan, outcome.response, outcome.error)
+        if None in scores and outcome.response is not None:
+            asking.mark(self._item)
+            self._run.wait_for(scorer.ask(scores, self.case, outcome.response))
+            asking.mark(None)
+        return cast("list[EvaluationScore]", scores)
+
+    def _show_printed(self, printed: Printed) -> None:
+        """Show what the sample's code printed when another item was running."""
+        for name in dict.fromkeys(name for name, _ in printed):
+            text = "".join(text for stream, text in printed if stream == name)
+            self._item.add_report_section("call", name, text)
+
+    def note(self, outcome: CaseOutcome) -> None:
+        """Leave what came of the item with it, for the reports of its phases."""
+        note_result(self._item, outcome.result, outcome.payload)
+        show_details(self._item, self._entry.plan, self.case, outcome.result, outcome.response)
+        if outcome.exception is not None and self._run.config.get_verbosity() >= VERY_VERBOSE:
+            # Where the recipe raised.
+            text = "".join(traceback.format_exception(outcome.exception))
             self._item.add_report_section("call", "heta traceback", plain_text(text, newlines=True))
 
 
-def note_result(
-    item: pytest.Item, plan: BenchmarkPlan, sample: Sample, result: EvaluationCaseResult
-) -> None:
+def note_result(item: pytest.Item, result: EvaluationCaseResult, payload: str) -> None:
     """Leave a result with its item, for the reports of its phases."""
-    payload = {
-        "label": plan.label,
-        "sample": list(sample),
-        "result": result.model_dump(mode="json"),
-    }
     item.stash[RESULT] = result
-    item.stash[PAYLOAD] = json.dumps(payload, ensure_ascii=True, allow_nan=False)
+    item.stash[PAYLOAD] = payload
     # Another plugin may run an item again: only its last result counts.
     for shown in item.stash.get(_PROPERTIES, ()):
         item.user_properties.remove(shown)

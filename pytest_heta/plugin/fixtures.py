@@ -16,6 +16,7 @@ from pytest_heta.core.build import (
     failed_build,
     knowledge_base_name,
 )
+from pytest_heta.core.cache import is_cacheable
 from pytest_heta.errors import BuildError, HetaError
 from pytest_heta.models import BenchmarkManifest, UnitBuild
 from pytest_heta.plugin.collect import UnitNode
@@ -78,17 +79,30 @@ class RunUnit:
         """
         keys: tuple[str, ...] = ()
         try:
-            keys = self.source_keys
+            staged = self._run.staged(self._node.entry)
+            keys = staged.keys(self.document_ids)
+            name = knowledge_base_name(
+                self.benchmark.name, self.unit_id, self._node.entry.plan.recipe_name
+            )
+            cache, key = self._run.kb_cache if is_cacheable(recipe) else None, None
+            if cache is not None:
+                key = cache.key_of(
+                    recipe,
+                    name=name,
+                    benchmark=self.benchmark.name,
+                    unit_id=self.unit_id,
+                    documents=staged.digest_of(keys),
+                )
             built = self._run.wait_for(
                 build_knowledge_base(
                     recipe,
-                    name=knowledge_base_name(
-                        self.benchmark.name, self.unit_id, self._node.entry.plan.recipe_name
-                    ),
+                    name=name,
                     unit_id=self.unit_id,
-                    objects=self.objects,
+                    objects=staged.store(keys),
                     source_keys=keys,
                     workspace=self.workspace,
+                    cache=cache,
+                    key=key,
                 )
             )
         except HetaError as error:

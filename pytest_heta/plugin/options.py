@@ -6,7 +6,6 @@ This module is imported by every pytest session, so it imports nothing heavy.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,17 +33,6 @@ FailOn = Literal["error", "miss", "gate"]
 Responses = Literal["ids", "short", "full"]
 Protocol = Literal["auto", "pytest"]
 Split = Literal["auto", "never"]
-
-_SIZE: Final = re.compile(r"([0-9]+(?:[.][0-9]+)?)\s*([kmgt]i?b?|b?)", re.IGNORECASE)
-_SIZE_UNITS: Final = {
-    "": 1,
-    "b": 1,
-    **{
-        f"{prefix}{suffix}": base**power
-        for power, prefix in enumerate("kmgt", start=1)
-        for suffix, base in (("", 1000), ("b", 1000), ("i", 1024), ("ib", 1024))
-    },
-}
 
 _CACHE_SIZE: Final = 2 << 30
 
@@ -240,12 +228,13 @@ def _cache_size(reader: _Reader) -> int:
     given = reader.text("cache-size")
     if given is None:
         return _CACHE_SIZE
+    from pytest_heta.core._size import parse_size  # noqa: PLC0415 - seldom needed
+
     value, where = given
-    match = _SIZE.fullmatch(value.strip())
-    if match is None:
+    size = parse_size(value)
+    if size is None:
         refuse(where, f"{value!r} is not a size such as 500MB or 2GiB")
-    number, unit = match.groups()
-    return int(float(number) * _SIZE_UNITS[unit.lower()])
+    return size
 
 
 def _modes(reader: _Reader) -> tuple[str, ...]:

@@ -1,19 +1,17 @@
-"""How results travel: from an item to its report, and from reports to the run."""
+"""How results travel: from an item to its report."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
 from pytest_heta.core._calls import evaluation_error
-from pytest_heta.core.plan import BenchmarkPlan, Sample
-from pytest_heta.core.result import failed_result
-from pytest_heta.core.staging import DatasetFacts
-from pytest_heta.errors import BuildError, HetaError, one_line
-from pytest_heta.models import EvaluationCaseResult, EvaluationError, UnitBuild
+from pytest_heta.core.result import encode_result, failed_result
+from pytest_heta.errors import BuildError, HetaError
+from pytest_heta.plugin.asking import asking_of
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
 from pytest_heta.plugin.execution import (
     CLOSING,
@@ -32,7 +30,7 @@ from pytest_heta.plugin.options import VERY_VERBOSE
 from pytest_heta.plugin.state import Run
 from pytest_heta.reports import plain_text
 
-__all__ = ["ReportPlugin", "ResultCollector"]
+__all__ = ["ReportPlugin"]
 
 T = TypeVar("T")
 
@@ -93,6 +91,10 @@ class ReportPlugin:
                 self._note_failure(item, unit, str(call.when), error)
             if isinstance(error, HetaError) and self._run.config.get_verbosity() < VERY_VERBOSE:
                 report.longrepr = plain_text(error)
+        asking = asking_of(item.config)
+        if asking.news is not None:
+            report.heta_concurrency = list(asking.news)  # type: ignore[attr-defined]
+            asking.news = None
         payload, result = _taken(item.stash, PAYLOAD), _taken(item.stash, RESULT)
         if payload is None or result is None:
             return
@@ -116,7 +118,7 @@ class ReportPlugin:
         sample = sample_of(item)
         failure = evaluation_error(error, _error_type(when, error))
         result = failed_result(plan, sample, failure, metadata={"node_id": item.nodeid})
-        note_result(item, plan, sample, result)
+        note_result(item, result, encode_result(plan.label, sample, result))
         show_details(item, plan, unit.entry.loaded.cases[sample.case], result, None)
 
 
@@ -133,75 +135,3 @@ def _error_type(when: str, error: BaseException) -> str:
     if isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout (>"):
         return "timeout"
     return "build" if isinstance(error, BuildError) or when == "setup" else "call"
-
-
-class ResultCollector:
-    """Gathers results and builds, in the process that writes the report.
-
-    Attributes:
-        results: Result of each sample, by plan label.
-        builds: Build of each unit, by plan label and unit id.
-        datasets: What staging found out, by plan label.
-        details: Lines to show after the run, by node id.
-        overridden: Units whose ``heta_kb`` is somebody else's, by plan label.
-        closing: Why knowledge bases could not be closed, by plan label and unit id.
-    """
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self.results: dict[str, dict[Sample, EvaluationCaseResult]] = {}
-        self.builds: dict[str, dict[str, UnitBuild]] = {}
-        self.datasets: dict[str, DatasetFacts] = {}
-        self.details: dict[str, list[str]] = {}
-        self.overridden: dict[str, dict[str, None]] = {}
-        self.closing: dict[str, dict[str, str]] = {}
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take what a report carries."""
-        build = getattr(report, "heta_build", None)
-        if build is not None:
-            data = json.loads(build)
-            unit_build = UnitBuild.model_validate(data["build"])
-            self.builds.setdefault(data["label"], {})[unit_build.unit_id] = unit_build
-            if data["dataset"] is not None:
-                self.datasets[data["label"]] = DatasetFacts(**data["dataset"])
-        overridden = getattr(report, "heta_overridden", None)
-        if overridden is not None:
-            label, unit_id = overridden
-            self.overridden.setdefault(label, {})[unit_id] = None
-        closing = getattr(report, "heta_closing", None)
-        if closing is not None:
-            label, unit_id, problem = closing
-            self.closing.setdefault(label, {})[unit_id] = problem
-        payload = getattr(report, "heta_result", None)
-        if payload is not None:
-            self._take_result(report, json.loads(payload))
-            del report.heta_result  # pytest keeps every report to the end
-        elif report.when not in {"setup", "call", "teardown"}:
-            self._take_crash(report)
-
-    def _take_result(self, report: pytest.TestReport, data: dict[str, Any]) -> None:
-        sample = Sample(*data["sample"])
-        result = EvaluationCaseResult.model_validate(data["result"])
-        self._keep(data["label"], sample, result)
-        details = getattr(report, "heta_details", None)
-        if details is not None:
-            self.details[report.nodeid] = details
-
-    def _take_crash(self, report: pytest.TestReport) -> None:
-        """Record the sample that a worker was asking when it died."""
-        selected = self._run.selected.get(report.nodeid)
-        if selected is None:
-            return
-        label, sample = selected
-        plan: BenchmarkPlan = self._run.plans[label]
-        error = EvaluationError(
-            message=one_line(report.longreprtext) or "the worker crashed", error_type="crash"
-        )
-        metadata = {"node_id": report.nodeid}
-        self._keep(label, sample, failed_result(plan, sample, error, metadata=metadata))
-
-    def _keep(self, label: str, sample: Sample, result: EvaluationCaseResult) -> None:
-        self.results.setdefault(label, {})[sample] = result
-        self._run.config.hook.pytest_heta_case_completed(config=self._run.config, result=result)

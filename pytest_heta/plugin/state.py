@@ -7,13 +7,15 @@ import tempfile
 from collections.abc import Coroutine, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pytest
 
 from pytest_heta.core._loop import LoopThread
-from pytest_heta.core.gates import Gate, gated_measures, parse_gate
+from pytest_heta.core.cache import KnowledgeBaseCache
+from pytest_heta.core.gates import Gate, measures_of_gates
 from pytest_heta.core.plan import (
     BenchmarkPlan,
     LoadedBenchmark,
@@ -23,9 +25,11 @@ from pytest_heta.core.plan import (
     load_benchmark,
     plan_benchmark,
 )
+from pytest_heta.core.score import Scorer
 from pytest_heta.core.staging import StagedDocuments, stage_documents
 from pytest_heta.errors import HetaError, PlanInvalidError
 from pytest_heta.models import BenchmarkWorkspace, EvaluationReport
+from pytest_heta.plugin.caching import open_cache
 from pytest_heta.plugin.options import RunOptions
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
@@ -34,7 +38,7 @@ __all__ = ["RUN", "PlanEntry", "Run", "run_of", "will_run"]
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
+@dataclass
 class PlanEntry:
     """A plan with what is needed to carry it out in this process."""
 
@@ -44,6 +48,11 @@ class PlanEntry:
     recipe: Any
     asked: set[tuple[str, str]] = field(default_factory=set)
     """Pairs of unit and mode that were asked in this process: the next is warm."""
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What scores the plan's responses."""
+        return Scorer(self.evaluators, self.plan.metrics, top_k=self.plan.top_k)
 
 
 class Run:
@@ -61,6 +70,8 @@ class Run:
             the controller of a distributed run.
         selected: Samples of the selected items by node id.
         concurrency: Processes that ask at the same time.
+        phases: Phases of a passed item whose reports the controller's plugins
+            read; empty in the controller itself.
         refusals: Why suites cannot be run as they are declared.
     """
 
@@ -80,9 +91,10 @@ class Run:
         self.started_at = datetime.now(UTC)
         self.entries: dict[str, PlanEntry] = {}
         self.plans: dict[str, BenchmarkPlan] = {}
-        self.selected: dict[str, tuple[str, Sample]] = {}
+        self.selected: Mapping[str, tuple[str, Sample]] = {}
         self.refusals: list[str] = []
         self.concurrency = 1
+        self.phases: tuple[str, ...] = tuple(self._worker_input.get("heta_phases", ()))
         self._loop: LoopThread | None = None
         self._directory: Path | None = None
         self._owns_directory = False
@@ -118,6 +130,11 @@ class Run:
                 self._owns_directory = True
         return self._directory
 
+    @cached_property
+    def kb_cache(self) -> KnowledgeBaseCache | None:
+        """Saved knowledge bases, None if none are kept."""
+        return open_cache(self, self._worker_input.get("heta_cache", {}))
+
     @property
     def workspace(self) -> BenchmarkWorkspace:
         """Folders for benchmark adapters."""
@@ -127,17 +144,25 @@ class Run:
             root_dir=self.config.rootpath, cache_dir=cache, output_dir=self.directory
         )
 
-    def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Carry out a step of the core, on the plugin's own event loop where it needs one."""
+    @property
+    def loop(self) -> LoopThread:
+        """The plugin's own event loop."""
         if self._loop is None:
             self._loop = LoopThread()
-        return self._loop.drive(coroutine)
+        return self._loop
+
+    def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Carry out a step of the core, on the plugin's own event loop where it needs one."""
+        return self.loop.drive(coroutine)
 
     def close(self) -> None:
         """Stop the event loop and remove the run's folder."""
         if self._loop is not None:
             self._loop.close()
             self._loop = None
+        cache = self.__dict__.get("kb_cache")
+        if cache is not None and not self.is_worker:
+            cache.prune(all_runs=True)
         if self._owns_directory and self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
@@ -160,14 +185,13 @@ class Run:
             HetaError: if the benchmark's data or the suite is wrong.
         """
         loaded = self._load(suite)
-        gates = [*self.gates, *(parse_gate(text, "suite") for text in suite.gates)]
         plan, evaluators = plan_benchmark(
             loaded,
             recipe,
             self.plan_settings,
             suite_id=suite_id,
             several_recipes=len(self.recipes) > 1,
-            gated_measures=gated_measures(gates, loaded.manifest.name, recipe.name),
+            gated_measures=measures_of_gates(self.gates, suite, loaded.manifest.name, recipe.name),
         )
         known = self.plans.get(plan.label)
         if known is not None and self.entries[plan.label].loaded is not loaded:
@@ -220,7 +244,11 @@ class Run:
             try:
                 known = self.wait_for(
                     stage_documents(
-                        entry.loaded, self.directory / "stage", strict=self.options.strict
+                        entry.loaded,
+                        self.directory / "stage",
+                        # The folder is this run's own, and so is the name of a suite.
+                        run_key=entry.plan.suite_id,
+                        strict=self.options.strict,
                     )
                 )
             except HetaError as error:

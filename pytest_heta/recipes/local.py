@@ -158,8 +158,12 @@ class LocalRecipe:
 
         save_knowledge_base(knowledge_base, Path(path), self._build_manifest())
 
-    def load(self, path: Path | str) -> LocalKnowledgeBase:
+    def load(self, path: Path | str, *, verified: bool = False) -> LocalKnowledgeBase:
         """Return the knowledge base that `save` wrote, its arrays memory-mapped.
+
+        Args:
+            path: The folder.
+            verified: Whether the files have been checked to be as they were written.
 
         Raises:
             BuildError: if the folder holds no knowledge base, a damaged one, one
@@ -177,6 +181,7 @@ class LocalRecipe:
             recipe=self._build_manifest(),
             legs={leg: loaders[leg] for leg in self._legs()},
             settings=self._query_settings(),
+            verified=verified,
         )
 
     def _build_leg(self, leg: str, chunks: ChunkStore) -> Leg:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from pytest_heta.models import EvaluationReport, MetricSummary, ModeSummary
+from pytest_heta.models import EvaluationReport, MetricSummary, ModeSummary, UnitBuild
 from pytest_heta.reports._inert import plain_text
 from pytest_heta.reports._layout import Column, Group, shorten, table, wrap
 from pytest_heta.reports._numbers import NOTHING, counted, format_ms, format_number, format_seconds
@@ -90,16 +90,27 @@ def _exceeds(total: object, number: int) -> bool:
 
 def _builds(report: EvaluationReport) -> str:
     builds = report.unit_builds
-    if not builds:
-        return ""
-    built = [build for build in builds if build.error is None]
-    text = counted(len(builds), "knowledge base")
-    text = f"{len(built)} of {text} built" if len(built) < len(builds) else f"{text} built"
+    reused = [build for build in builds if build.reused]
+    built = [build for build in builds if build.error is None and not build.reused]
+    total = counted(len(builds), "knowledge base")
+    texts = []
+    if len(built) + len(reused) < len(builds) or (built and reused):
+        texts.append(f"{len(built)} of {total} built{_build_times(built)}")
+    elif built:
+        texts.append(f"{total} built{_build_times(built)}")
+    if reused:
+        what = str(len(reused)) if texts else total
+        loading = format_seconds(sum(build.load_seconds or 0.0 for build in reused))
+        building = format_seconds(sum(build.build_seconds or 0.0 for build in reused))
+        texts.append(f"{what} loaded from the cache in {loading} (first built in {building})")
+    return ", ".join(texts)
+
+
+def _build_times(built: Sequence[UnitBuild]) -> str:
     timed = [
         (build.build_seconds, build.unit_id) for build in built if build.build_seconds is not None
     ]
-    if timed:
-        text += f" in {format_seconds(sum(seconds for seconds, _ in timed))}"
+    text = f" in {format_seconds(sum(seconds for seconds, _ in timed))}" if timed else ""
     if len(timed) > 1:
         seconds, unit = max(timed)
         text += f" (longest {format_seconds(seconds)}: {plain_text(unit)})"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
+from heapq import heappush, heappushpop
 from typing import Final
 
 from pytest_heta.models import (
@@ -12,6 +12,8 @@ from pytest_heta.models import (
     EvaluationCaseResult,
     EvaluationReport,
     MetricSummary,
+    PagedResults,
+    SampleTally,
 )
 from pytest_heta.reports._inert import plain_text
 from pytest_heta.reports._layout import shorten
@@ -22,6 +24,9 @@ __all__ = ["WorstCase", "worst_cases", "worst_cases_lines"]
 
 _VALUE_WIDTH: Final = 7
 _ERROR: Final = "ERROR"
+
+_Place = tuple[bool, float, int]
+"""Whether a sample errored, how bad its value is, and its negative index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +60,18 @@ def worst_cases(report: EvaluationReport, per_mode: int = 5) -> list[WorstCase]:
     be (1 of a metric whose values lie in 0..1; 0 if lower is better) are left
     out.
     """
-    modes = dict.fromkeys((*report.query_modes, *report.mode_summaries))
-    by_mode: dict[str, list[EvaluationCaseResult]] = {mode: [] for mode in modes}
-    for result in report.case_results:
-        by_mode.setdefault(result.query_mode, []).append(result)
     metric = _primary_metric(report)
     direction = _direction(report, metric)
+    modes = dict.fromkeys((*report.query_modes, *report.mode_summaries))
+    worst = {mode: _Worst(direction, per_mode) for mode in modes}
+    results = report.case_results
+    for index, tally in enumerate(_tallies(results)):
+        of_mode = worst.get(tally.mode)
+        if of_mode is None:
+            of_mode = worst[tally.mode] = _Worst(direction, per_mode)
+        of_mode.see(index, tally, metric)
     return [
-        case
-        for results in by_mode.values()
-        for case in _worst_of_mode(results, metric, direction, per_mode)
+        _worst_case(results[index], metric) for mode in worst.values() for index in mode.indices()
     ]
 
 
@@ -121,36 +128,61 @@ def _direction(report: EvaluationReport, metric: str | None) -> Direction:
     return next((summary.direction for summary in summaries), "higher")
 
 
-def _worst_of_mode(
-    results: Iterable[EvaluationCaseResult],
-    metric: str | None,
-    direction: Direction,
-    count: int,
-) -> list[WorstCase]:
-    cases = [case for result in results if (case := _candidate(result, metric)) is not None]
-    values = [case.value for case in cases if case.value is not None]
-    sign, best = (1.0, 1.0) if direction == "higher" else (-1.0, 0.0)
-    if all(0 <= value <= 1 for value in values):
-        cases = [case for case in cases if case.value != best]
-    return nsmallest(
-        count,
-        cases,
-        key=lambda case: (case.value is not None, sign * (case.value or 0.0)),
-    )
+def _tallies(results: Sequence[EvaluationCaseResult]) -> Iterable[SampleTally]:
+    return results.tallies if isinstance(results, PagedResults) else map(SampleTally.of, results)
 
 
-def _candidate(result: EvaluationCaseResult, metric: str | None) -> WorstCase | None:
-    """Return the sample as one to choose from, None if it has nothing to show."""
+class _Worst:
+    """The samples of one mode that did worst, as they are seen in order.
+
+    Those with the best value there is are of interest only when values do
+    not lie in 0..1, which is known at the end; so both ways are kept.
+    """
+
+    def __init__(self, direction: Direction, count: int) -> None:
+        self._sign, self._best = (1.0, 1.0) if direction == "higher" else (-1.0, 0.0)
+        self._count = count
+        self._is_bounded = True
+        self._all: list[_Place] = []
+        self._improvable: list[_Place] = []
+
+    def see(self, index: int, tally: SampleTally, metric: str | None) -> None:
+        """Keep a sample if it is one of the worst so far."""
+        score = next((score for score in tally.scores if score.name == metric), None)
+        value: float | None = None
+        if not tally.failed and (score is None or score.status != "errored"):
+            if score is None or not isinstance(score.value, float | int):
+                return
+            value = float(score.value)
+            self._is_bounded = self._is_bounded and 0 <= value <= 1
+        # The least place is the best of the worst, the first to go.
+        place = (value is None, -self._sign * (value or 0.0), -index)
+        self._keep(self._all, place)
+        if value != self._best:
+            self._keep(self._improvable, place)
+
+    def _keep(self, heap: list[_Place], place: _Place) -> None:
+        if len(heap) < self._count:
+            heappush(heap, place)
+        elif heap:
+            heappushpop(heap, place)
+
+    def indices(self) -> list[int]:
+        """Return where the worst are, from the worst on."""
+        kept = self._improvable if self._is_bounded else self._all
+        return [-index for _, _, index in sorted(kept, reverse=True)]
+
+
+def _worst_case(result: EvaluationCaseResult, metric: str | None) -> WorstCase:
     score = next((score for score in result.scores if score.name == metric), None)
     value: float | None = None
+    error: str | None = None
     if result.error is not None:
-        error: str | None = error_line(result.error.error_type, result.error.message)
+        error = error_line(result.error.error_type, result.error.message)
     elif score is not None and score.status == "errored":
         error = f"{score.name}: {missing_reason(score)}"
     elif score is not None and isinstance(score.value, float | int):
-        value, error = float(score.value), None
-    else:
-        return None
+        value = float(score.value)
     node_id = result.metadata.get("node_id")
     return WorstCase(
         mode=result.query_mode,

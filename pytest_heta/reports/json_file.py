@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from pytest_heta.errors import HetaError, ReportError
-from pytest_heta.models import SCHEMA_VERSION, EvaluationReport
-from pytest_heta.reports._strict_json import strict_json
+from pytest_heta.models import SCHEMA_VERSION, EvaluationReport, PagedResults
+from pytest_heta.models._strict_json import strict_json
 
 __all__ = ["ReportFile", "check_writable", "read_reports", "write_reports"]
 
@@ -119,14 +119,16 @@ def _value_pieces(value: object) -> Iterator[bytes]:
             yield b"%b%b: %b" % (separator, strict_json(str(key)), strict_json(entry))
             separator = b",\n"
         yield b"\n}"
-    elif isinstance(value, tuple | list) and value:
+    elif isinstance(value, tuple | list | PagedResults) and value:
+        # Pages are on disk as they stand in a report file.
+        texts = value.texts() if isinstance(value, PagedResults) else map(strict_json, value)
         separator = b"[\n"
-        for entry in value:
-            yield b"%b%b" % (separator, strict_json(entry))
+        for text in texts:
+            yield b"%b%b" % (separator, text)
             separator = b",\n"
         yield b"\n]"
     else:
-        yield strict_json(value)
+        yield b"[]" if isinstance(value, PagedResults) else strict_json(value)
 
 
 def _target(path: Path) -> Path:

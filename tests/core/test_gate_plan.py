@@ -2,8 +2,15 @@
 
 import pytest
 
-from pytest_heta.core.gates import gated_measures, parse_gate, resolve_gates, suite_gates
-from pytest_heta.core.plan import MetricSpec, PlanSettings
+from pytest_heta.core.gates import (
+    gated_measures,
+    gates_of_run,
+    measures_of_gates,
+    parse_gate,
+    resolve_gates,
+    suite_gates,
+)
+from pytest_heta.core.plan import MetricSpec, PlanSettings, Suite
 from pytest_heta.errors import GateInvalidError
 
 NDCG = MetricSpec("ndcg@10", "higher", 0.0, 10, bounded=True)
@@ -281,3 +288,22 @@ def test_measures_that_gates_name_are_known():
         )
     ]
     assert gated_measures(gates, "tiny", "fake") == ("ndcg@10", "recall@5", "map@100")
+
+
+def test_measures_of_a_run_are_those_of_its_gates_and_of_its_suites(fakes):
+    suite = Suite(fakes.Benchmark(), gates=("exact.map@7 > 0", "exact.ndcg@10 > 0"))
+    gates = [parse_gate("*.recall@3 > 0"), parse_gate("*.ndcg@10 > 0.5")]
+    assert measures_of_gates(gates, suite, "tiny", "fake") == ("recall@3", "ndcg@10", "map@7")
+    with pytest.raises(GateInvalidError, match="there is no operator"):
+        measures_of_gates((), Suite(fakes.Benchmark(), gates=("exact.map@7",)), "tiny", "fake")
+
+
+def test_gates_of_a_run_know_the_modes_that_its_recipes_have(make_plan, fakes):
+    plan = make_plan(gates=("later.failure_rate <= 0",))
+    recipe = fakes.Recipe(modes=("fts", "hybrid", "later"))
+    own, suites = gates_of_run([parse_gate("fts.failure_rate <= 0")], [plan], [recipe])
+    assert (own.key, own.not_planned) == ("tiny:fts.failure_rate", None)
+    assert (suites.key, suites.not_planned) == ("tiny:later.failure_rate", "mode not in this run")
+    # A recipe that does not say its modes has those that are planned.
+    with pytest.raises(GateInvalidError, match="mode 'later' is not planned"):
+        gates_of_run((), [plan], [object()])

@@ -313,9 +313,10 @@ class TestMetrics:
         assert plan.cases["judged"].exempt == {"never": "skipped"}
         assert plan.cases["unjudged"].exempt == {"ndcg@10": "unjudged", "never": "skipped"}
 
-    def test_an_evaluator_that_cannot_say_whether_it_applies_does(self, fakes, tmp_path):
+    def test_an_evaluator_that_cannot_say_whether_it_applies_is_noted(self, fakes, tmp_path):
         evaluators = (Evaluator("broken", applies=lambda case: 1 / 0),)
-        assert fakes.plan(tmp_path, "q1", evaluators=evaluators).cases["q1"].exempt == {}
+        plan = fakes.plan(tmp_path, "q1", evaluators=evaluators)
+        assert plan.cases["q1"].exempt == {"broken": "unknown"}
 
     @pytest.mark.parametrize("applies", [True, asyncio.sleep])
     def test_one_that_cannot_be_asked_is_refused(self, fakes, tmp_path, applies):

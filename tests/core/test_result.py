@@ -3,7 +3,10 @@
 import dataclasses
 import json
 import math
+from datetime import UTC, datetime
+from types import MappingProxyType
 
+import numpy as np
 import pytest
 
 from pytest_heta.core.plan import CasePlan, MetricSpec, Sample
@@ -19,6 +22,7 @@ from pytest_heta.models import (
 
 SAMPLE = Sample("tiny", "fake", "u", "exact", "q1", 2)
 LONG = "naïve " * 100
+START = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def response():
@@ -92,6 +96,39 @@ class TestTrimming:
         assert full["document_id"] == "d1"
         assert full["vector"][0] == 0.5
         assert full["vector"][-1] == "…"
+
+    @pytest.mark.parametrize("level", ["ids", "short", "full"])
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"text": "x" * 200},
+            {"text": "x" * 201},
+            {"text": "naïve \ud800"},
+            {"text": "", "kind": "table"},
+            {"text": np.str_("x")},
+            {"kind": "\ud800"},
+            {"score": math.inf},
+            {"score": 0.5, "source": {"document_id": "d", "page": 3}},
+            {"source": {"page": np.int64(3), "when": START}},
+            {"source": {"text": "x" * 300, "ratio": math.nan}},
+            {"source": {"origin": {"document_id": "d"}}},
+            {"source": MappingProxyType({"a": 1})},
+            {"metadata": {"document_id": "d", "other": 1}},
+        ],
+        ids=range(13),
+    )
+    def test_a_result_that_needs_nothing_is_kept_as_the_others_are(self, fields, level):
+        """Metadata of a result lead it the long way, on which nothing is taken for granted."""
+        values = {"text": "", "score": None, "kind": "chunk", "source": {}, "metadata": {}}
+        plain = QueryResult.trusted(id="c", **values | fields)
+        marked = plain.replaced(metadata={**plain.metadata, "document_ids": ["m"]})
+        response = QueryResponse(mode="m").replaced(results=(plain, marked))
+        short, long = trim_response(response, level).results
+        assert long.metadata.pop("document_ids") == ["m"]
+        assert short == long
+        assert {name: type(value) for name, value in vars(short).items()} == {
+            name: type(value) for name, value in vars(long).items()
+        }
 
     def test_the_response_itself_is_unchanged(self):
         original = response()

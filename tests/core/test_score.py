@@ -13,10 +13,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pytest_heta.core.plan import metric_spec
-from pytest_heta.core.score import as_score, score_case
+from pytest_heta.core.plan import UNKNOWN_WHETHER_APPLIES, CasePlan, metric_spec
+from pytest_heta.core.score import Scorer, as_score, score_case
 from pytest_heta.evaluators import MeasureEvaluator, as_evaluator
-from pytest_heta.models import EvaluationError, EvaluationScore, QueryResponse
+from pytest_heta.models import (
+    BenchmarkCase,
+    BenchmarkExpected,
+    EvaluationError,
+    EvaluationScore,
+    QueryResponse,
+)
 
 FAILED = EvaluationError(message="no index", error_type="query")
 
@@ -215,6 +221,104 @@ class TestEvaluatorErrors:
 
         (only,) = score(Own("recall@5"))
         assert (only.name, only.value) == ("recall@5", 0.125)
+
+
+class TestScorer:
+    """Scores the samples of a plan in steps."""
+
+    @pytest.fixture
+    def scorer(self):
+        def make(*evaluators, top_k=10):
+            evaluators = [as_evaluator(evaluator) for evaluator in evaluators]
+            metrics = [metric_spec(evaluator) for evaluator in evaluators]
+            return Scorer(evaluators, metrics, top_k=top_k)
+
+        return make
+
+    @pytest.fixture
+    def response(self, fakes):
+        return QueryResponse.model_validate({"mode": "m", **fakes.hits("x", "d")})
+
+    def test_only_the_users_evaluators_are_left_to_ask(self, scorer, fakes, response):
+        made = scorer(Evaluator(0.5, "a"), "mrr@5", Ordinary(0.25, "b"), "answer_contains")
+        case = fakes.case("q", "?", "d")
+        scores = made.begin(case, CasePlan("q", "?", exempt={"answer_contains": "skipped"}),
+                            response, None)  # fmt: skip
+        assert [score and (score.value, score.status) for score in scores] == [
+            None,
+            (0.5, "scored"),
+            None,
+            (None, "skipped"),
+        ]
+        assert (made.has_coroutines, made.has_functions) == (True, True)
+        asyncio.run(made.ask_coroutines(scores, case, response))
+        assert [score and score.value for score in scores] == [0.5, 0.5, None, None]
+        asyncio.run(made.ask_functions(scores, case, response))
+        assert [score.value for score in scores] == [0.5, 0.5, 0.25, None]
+
+    def test_our_own_need_not_be_asked(self, scorer, fakes, response):
+        made = scorer("recall@5", "evidence_recall@5", "answer_contains", "answer_exact_match")
+        assert (made.has_coroutines, made.has_functions) == (False, False)
+        expected = BenchmarkExpected(
+            answers=("yes",), evidence=fakes.case("q", "", "d").expected.evidence
+        )
+        case = BenchmarkCase(case_id="q", query="?", expected=expected)
+        scores = made.begin(case, CasePlan("q", "?"), response, None)
+        assert [score.value for score in scores] == [1.0, 1.0, False, False]
+
+    def test_an_own_one_that_raises_loses_one_score(self, scorer, fakes, response):
+        case = fakes.case("q", "?", d="high")
+        (only,) = scorer("evidence_recall@5").begin(case, CasePlan("q", "?"), response, None)
+        assert only.metadata["error"]["type"] == "DatasetInvalidError"
+
+    def test_what_applies_is_not_asked_again(self, scorer, fakes, response):
+        def applies(case):
+            raise AssertionError
+
+        custom = Evaluator(1.0, "custom", applies=applies)
+        made = scorer(custom, "recall@5")
+        plan = CasePlan("q", "?", exempt={"custom": "skipped", "recall@5": "unjudged"})
+        scores = made.begin(fakes.case("q", "?", "d"), plan, response, None)
+        assert [score.status for score in scores] == ["skipped", "unjudged"]
+
+    def test_one_that_could_not_say_whether_it_applies_is_asked_again(
+        self, scorer, fakes, response
+    ):
+        custom = Evaluator(1.0, "custom", applies=lambda case: 1 / 0)
+        plan = CasePlan("q", "?", exempt={"custom": UNKNOWN_WHETHER_APPLIES})
+        (only,) = scorer(custom).begin(fakes.case("q", "?", "d"), plan, response, None)
+        assert only.metadata["error"]["type"] == "ZeroDivisionError"
+
+    def test_failed_samples_and_deep_measures_are_scored_at_once(self, scorer, fakes, response):
+        custom = Evaluator(1.0, "custom")
+        made = scorer(custom, "recall@5", "recall@20")
+        case, plan = fakes.case("q", "?", "d"), CasePlan("q", "?")
+        failed = made.begin(case, plan, None, FAILED)
+        assert [score.status for score in failed] == ["errored", "errored", "skipped"]
+        assert failed[0].metadata["error"]["message"] == "no index"
+        asyncio.run(made.ask(failed, case, response))
+        assert custom.asked == 0
+        _, shallow, deep = made.begin(case, plan, response, None)
+        assert (shallow.status, deep.metadata["reason"]) == ("scored", "depth")
+
+    @pytest.mark.parametrize("error", [None, FAILED])
+    def test_by_plan_and_by_itself_are_the_same(self, score, scorer, fakes, tmp_path, error):
+        evaluators = (
+            *("ndcg@10", "recall@50", "answer_contains", "evidence_recall@3"),
+            Evaluator(outcome=True),
+            Evaluator(0.5, "never", applies=lambda case: False),
+            Evaluator(0.5, "broken", applies=lambda case: 1 / 0),
+        )
+        cases = [fakes.case("q1", "?", "d"), fakes.case("q2"), fakes.case("q3", "?", d="bad")]
+        benchmark = fakes.Benchmark([], cases)
+        plan = fakes.plan(tmp_path, benchmark=benchmark, evaluators=evaluators, top_k=10)
+        made = scorer(*evaluators)
+        found = QueryResponse.model_validate({"mode": "m", **fakes.hits("d")})
+        for case in cases:
+            response = None if error else found
+            scores = made.begin(case, plan.cases[case.case_id], response, error)
+            asyncio.run(made.ask(scores, case, found))
+            assert tuple(scores) == score(*evaluators, case=case, error=error)
 
 
 @dataclasses.dataclass

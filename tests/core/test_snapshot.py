@@ -94,8 +94,8 @@ class TestCommit:
         monkeypatch.setattr(subprocess, "run", run)
         assert git_commit(tmp_path) is None
 
-    def test_the_plan_takes_it_from_the_root(self, fakes, tmp_path, monkeypatch):
-        monkeypatch.setattr(snapshot, "git_commit", lambda folder: f"commit of {folder.name}")
+    def test_git_is_not_asked_again_for_each_plan(self, fakes, tmp_path, monkeypatch):
+        monkeypatch.setattr(snapshot, "git_commit", None)
         plan = fakes.plan(tmp_path, "q1")
-        made = config_snapshot(plan, None, root=Path("here"))
+        made = config_snapshot(plan, None, commit="commit of here")
         assert made["git_commit"] == "commit of here"

@@ -41,11 +41,12 @@ UNUSUAL_IDS = [
 
 @pytest.fixture
 def stage(fakes, tmp_path):
-    def run(documents, cases=(), units=None, *, root=None, strict=False, **manifest):
+    def run(documents, cases=(), units=None, *, root=None, strict=False, run_key=None, **manifest):
         more = {} if units is None else {"units": units}
-        benchmark = fakes.Benchmark(documents, cases, **more, **manifest)
+        benchmark = fakes.Benchmark(list(documents), cases, **more, **manifest)
         loaded = fakes.load(benchmark, tmp_path)
-        return asyncio.run(stage_documents(loaded, root or tmp_path / "stage", strict=strict))
+        folder = root or tmp_path / "stage"
+        return asyncio.run(stage_documents(loaded, folder, run_key=run_key, strict=strict))
 
     return run
 
@@ -114,8 +115,38 @@ class TestStore:
         ]
         assert [store.metadata(key)["document_id"] for key in keys] == UNUSUAL_IDS
         paths = [path.relative_to(tmp_path / "stage") for path in staged.root.rglob("*")]
-        assert {path.name for path in paths} == {"contents.bin", "index.jsonl", "stage.json"}
+        files = {"contents.bin", "index.jsonl", "places.bin", "stage.json"}
+        assert {path.name for path in paths} == files
         assert all(path.parts[0].isascii() and len(path.parts[0]) < 60 for path in paths)
+
+    def test_a_store_of_all_keys_refuses_others(self, stage, fakes):
+        staged = stage([fakes.document("a", "x"), fakes.document("b", "y")])
+        keys = staged.keys()
+        store = staged.store(keys)
+        assert all(map(store.exists, keys))
+        for other in (keys[0].replace("a.txt", "b.txt"), keys[0] + "x", "a", ""):
+            assert not store.exists(other)
+            for call in (store.get, store.open, store.metadata):
+                with pytest.raises(KeyError):
+                    call(other)
+
+    def test_a_store_of_as_many_keys_is_not_one_of_all(self, stage, fakes):
+        staged = stage([fakes.document("a", "x"), fakes.document("b", "y")])
+        mine, other = staged.keys()
+        assert not staged.store([mine, mine]).exists(other)
+
+    def test_all_keys_are_held_once(self, stage, fakes):
+        staged = stage([fakes.document(name) for name in "abc"])
+        assert staged.keys() is staged.keys()
+        assert staged.keys(["a", "b", "c"]) == staged.keys()
+
+    def test_it_knows_its_documents_and_no_others(self, stage, fakes):
+        documents = [fakes.document(f"d{number}") for number in range(500)]
+        staged = stage([*documents, *map(fakes.document, UNUSUAL_IDS)])
+        known = [document.document_id for document in documents] + UNUSUAL_IDS
+        assert all(map(staged.knows, known))
+        assert not any(map(staged.knows, ["d500", "d", "", "raw/benchmarks/tiny/test/d1/d1.txt"]))
+        assert staged.keys(known[::-1]) == staged.keys()
 
     def test_equal_contents_are_two_documents(self, stage, fakes):
         staged = stage([fakes.document("a", "same"), fakes.document("b", "same")])
@@ -203,6 +234,16 @@ class TestBadBenchmarks:
     def test_an_id_twice_is_an_error(self, stage, fakes):
         with pytest.raises(DuplicateIdError, match="document id 'a' stands twice"):
             stage([fakes.document("a", "x"), fakes.document("a", "y")])
+
+    def test_the_first_id_that_stands_twice_is_named(self, stage, fakes, tmp_path):
+        names = [*(f"d{number}" for number in range(100)), "d7", "d3", "d7"]
+        for run_key in (None, "bench_tiny.py"):
+            with pytest.raises(
+                DuplicateIdError, match="benchmark tiny: document id 'd7' stands twice"
+            ):
+                stage(map(fakes.document, names), run_key=run_key)
+            # Nobody takes it for a finished stage.
+            assert not list((tmp_path / "stage").rglob("stage.json"))
 
     def test_a_number_and_its_text_are_the_same_id(self, stage):
         documents = [
@@ -315,6 +356,31 @@ class TestOnce:
         # Once to know which stage it is; once more by the one that wrote it.
         assert [benchmark.documents_read for benchmark in benchmarks] == [2, 1]
         assert second.store(second.keys()).get(second.keys()[0]) == b"x"
+
+    def test_within_a_run_only_the_writer_reads_the_documents(self, fakes, tmp_path):
+        benchmarks = [fakes.Benchmark([fakes.document("a", "x")]) for _ in range(3)]
+        first, second, other = (
+            asyncio.run(stage_documents(fakes.load(benchmark, tmp_path), tmp_path, run_key=run_key))
+            for benchmark, run_key in zip(benchmarks, ("a.py", "a.py", "b.py"), strict=True)
+        )
+        assert [benchmark.documents_read for benchmark in benchmarks] == [1, 0, 1]
+        assert first.root == second.root != other.root
+        assert first.facts == second.facts == other.facts
+        assert first.digest == second.digest == other.digest
+        assert second.store(second.keys()).get(second.keys()[0]) == b"x"
+
+    def test_a_benchmark_of_another_name_is_another_stage_of_the_run(self, fakes, tmp_path):
+        roots = {
+            asyncio.run(
+                stage_documents(
+                    fakes.load(fakes.Benchmark([fakes.document("a")], **manifest), tmp_path),
+                    tmp_path,
+                    run_key="a.py",
+                )
+            ).root
+            for manifest in ({}, {"name": "other"}, {"split": "dev"}, {"version": "2"})
+        }
+        assert len(roots) == 4
 
     @pytest.mark.parametrize(
         "change",

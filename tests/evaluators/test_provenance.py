@@ -5,6 +5,8 @@ from uuid import UUID
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_heta.evaluators import document_ids
 from pytest_heta.models import (
@@ -60,6 +62,28 @@ def test_a_raw_key_is_surer_than_an_id_that_the_recipe_made_up():
     assert documents_of({"document_id": "sha256-ab12", "source_key": key("d")}) == ["d"]
     made_up = {"document_id": "sha256-ab12", "origin": {"object_key": key("d")}}
     assert documents_of(made_up) == ["d"]
+    several = {"document_id": "sha256-ab12", "source_key": [key("d"), key("e")]}
+    assert documents_of(several) == ["d", "e"]
+
+
+ids = st.sampled_from(["d", "", 7, 7.5, None, np.str_("e"), np.int64(3), ["d", "e"], {"d"}, b"d"])
+keys = st.sampled_from([key("k"), "files/k", "", None, 5, np.str_(key("n")), [key("k"), key("l")]])
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "document_id": ids,
+            "document_ids": ids,
+            "source_key": keys,
+            "object_keys": keys,
+            "page_index": st.just(1),
+        },
+    )
+)
+def test_an_origin_that_says_nothing_changes_nothing(source):
+    assert documents_of(source) == documents_of({**source, "origin": {}})
 
 
 def test_other_keys_are_no_raw_keys():

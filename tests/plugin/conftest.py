@@ -92,6 +92,18 @@ class KnowledgeBase(KnowledgeBase):
 """
 
 
+SAVING = """
+class Recipe(Recipe):
+    def save(self, knowledge_base, path):
+        (path / "texts.json").write_text(json.dumps(knowledge_base.texts), encoding="utf-8")
+
+    def load(self, path):
+        return KnowledgeBase(json.loads((path / "texts.json").read_text(encoding="utf-8")))
+
+recipe = Recipe()
+"""
+
+
 def write_jsonl(path: Path, records: Iterable[Any]) -> None:
     """Write one JSON object a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,6 +150,10 @@ class World:
     def record_queries(self) -> None:
         """Let the recipe's knowledge bases write down what they are asked."""
         self.extend_recipe(RECORDING)
+
+    def save_knowledge_bases(self) -> None:
+        """Let the recipe save and load its knowledge bases."""
+        self.extend_recipe(SAVING)
 
     def asked(self) -> list[list[Any]]:
         """Return text, mode, top_k and options of each recorded query, in order."""
@@ -239,6 +255,7 @@ def count_builds(
 UNSTABLE_KEYS = frozenset(
     # The cold sample of a unit and mode is the first that was asked.
     {"report_id", "started_at", "finished_at", "build_seconds", "worker", "latency_ms", "cold"}
+    | {"load_seconds"}
     # How many processes asked at the same time.
     | {"concurrency"}
 )

@@ -76,6 +76,7 @@ def test_nothing_but_the_options_is_imported(plain):
     assert with_plugin - without == {
         # The package and the plugin itself are not listed: pytest imports them by a function.
         "pytest_heta.plugin.hookspecs",
+        "pytest_heta.plugin.option_table",
         "pytest_heta.plugin.options",
     }
 

@@ -175,22 +175,6 @@ def test_killed_worker_costs_one_sample(world, workers):
     assert report["gates"][0]["status"] == "failed"
 
 
-def test_killed_worker_without_restart_leaves_samples_out(world):
-    world.dataset(unit_cases({"a": 6, "b": 6}))
-    world.extend_recipe(killing("rain cloud a2"))
-    gate = "--heta-gate=overlap.failure_rate <= 0.5"
-    result = world.run("-n2", "--max-worker-restart=0", "--heta-mode=overlap", gate)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    report = world.report()
-    ids = [r["case_id"] for r in report["case_results"]]
-    assert ids[:3] == ["a0", "a1", "a2"]
-    assert len(ids) == len(set(ids)) < 12
-    assert errors_of(report) == {"a2": "crash"}
-    assert report["metadata"]["complete"] is False
-    assert report["gates"][0]["status"] == "skipped"
-    result.stdout.fnmatch_lines(["*INCOMPLETE*"])
-
-
 def test_build_that_kills_its_workers_errors_its_own_unit(world, builds):
     world.dataset(unit_cases({"a": 6, "b": 3}))
     world.extend_recipe(

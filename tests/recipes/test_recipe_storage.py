@@ -48,7 +48,12 @@ def test_a_loaded_knowledge_base_answers_the_same(build, recipe, saved):
 
 def test_arrays_are_mapped_not_read(recipe, saved):
     loaded = recipe.load(saved)
-    assert isinstance(loaded.chunks.documents, np.memmap)
+    chunks, matrix = loaded.chunks, loaded.legs[VECTOR]._index._matrix
+    scores = loaded.legs[FULL_TEXT]._index._index.scores
+    for array in (chunks.documents, matrix, *(scores[n] for n in ("data", "indices", "indptr"))):
+        assert isinstance(array.base, np.memmap)
+        assert type(array) is np.ndarray  # not of the class whose every access is slow
+        assert not array.flags.writeable
 
 
 def test_a_saved_knowledge_base_can_be_saved_again(recipe, saved, tmp_path):
@@ -203,3 +208,17 @@ def test_a_missing_package_stays_a_missing_package(recipe, saved, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "bm25s", None)
     with pytest.raises(ExtraMissingError):
         recipe.load(saved)
+
+
+def test_files_that_were_checked_already_are_not_read_again(recipe, saved, monkeypatch):
+    from pytest_heta.recipes import _storage
+
+    monkeypatch.setattr(_storage, "_files", lambda path: 1 / 0)
+    assert recipe.load(saved, verified=True).name == "demo"
+
+
+def test_loading_leaves_the_model_as_ready_as_building(recipe, saved, monkeypatch):
+    warmed = []
+    monkeypatch.setattr(recipe._model, "warm_up", lambda: warmed.append(1), raising=False)
+    recipe.load(saved)
+    assert warmed == [1]

@@ -17,8 +17,10 @@ from pytest_heta.models import (
     EvaluationError,
     EvaluationReport,
     EvaluationScore,
+    PagedResults,
     QueryResponse,
     QueryResult,
+    SampleTally,
     UnitBuild,
 )
 from pytest_heta.reports import ReportFile, check_writable, read_reports, write_reports
@@ -130,6 +132,17 @@ def test_any_report_can_be_written_and_read(
         assert read.case_results[0].scores[0].value is None
     else:
         assert read.case_results[0].scores[0].value == value
+
+
+def test_results_on_disk_are_copied_as_they_stand(tmp_path, make_report, make_result):
+    results = (make_result("q1"), make_result("问题"))
+    texts = [result.model_dump_json().encode().replace(b'":', b'": ') for result in results]
+    pages = PagedResults(list(map(SampleTally.of, results)), texts.__getitem__)
+    path = tmp_path / "report.json"
+    write_reports(path, {}, [make_report(case_results=pages)])
+    assert read_reports(path).reports[0].case_results == results
+    lines = path.read_bytes().splitlines()
+    assert [line for line in lines if b"case_id" in line] == [texts[0] + b",", texts[1]]
 
 
 def test_the_text_is_never_in_memory_as_a_whole(tmp_path, make_report, make_result, make_score):

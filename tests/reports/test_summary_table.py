@@ -223,6 +223,23 @@ def test_units_that_were_built(make_report, make_mode, make_metric):
     assert all(len(line) <= 60 for line in summary_table(report, 60))
 
 
+def test_what_was_loaded_is_told_from_what_was_built(make_report):
+    reused = [
+        UnitBuild(unit_id="a", build_seconds=2.0, reused=True, load_seconds=0.1),
+        UnitBuild(unit_id="b", build_seconds=3.0, reused=True, load_seconds=0.15),
+    ]
+    built = [UnitBuild(unit_id="c", build_seconds=4.0)]
+    failed = [UnitBuild(unit_id="d", error=EvaluationError(message="no", error_type="build"))]
+
+    def said(builds):
+        return summary_table(make_report(unit_builds=builds), 200)[0].partition("modes, ")[2]
+
+    loaded = "loaded from the cache in 250 ms (first built in 5.00 s)"
+    assert said(reused) == f"2 knowledge bases {loaded}"
+    assert said([*reused, *built]) == f"1 of 3 knowledge bases built in 4.00 s, 2 {loaded}"
+    assert said([*reused, *failed]) == f"0 of 3 knowledge bases built, 2 {loaded}"
+
+
 def test_short_builds_are_in_milliseconds(make_report):
     report = make_report(unit_builds=[UnitBuild(unit_id="a", build_seconds=0.00432)])
     assert summary_table(report, 100)[0].endswith("1 knowledge base built in 4.32 ms")

@@ -1,8 +1,10 @@
 """The worst cases of each mode, with node ids to copy."""
 
+import random
+
 import pytest
 
-from pytest_heta.models import EvaluationError
+from pytest_heta.models import EvaluationError, PagedResults, SampleTally
 from pytest_heta.reports import WorstCase, worst_cases, worst_cases_lines
 
 BOOM = EvaluationError(message="boom", error_type="query")
@@ -144,3 +146,34 @@ def test_lines_have_the_whole_node_id_and_shortened_text(report_of, scored, make
 
 def test_no_worst_cases_are_no_lines(make_report):
     assert worst_cases_lines(make_report()) == []
+
+
+def test_of_results_on_disk_only_the_worst_are_read(report_of, scored):
+    results = [scored(f"q{number}", number % 7 / 10) for number in range(50)]
+    read = []
+
+    def text(index):
+        read.append(index)
+        return results[index].model_dump_json().encode()
+
+    pages = PagedResults(list(map(SampleTally.of, results)), text)
+    assert worst_cases(report_of(pages)) == worst_cases(report_of(tuple(results)))
+    assert sorted(read) == [0, 7, 14, 21, 28]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_worst_are_those_of_a_whole_sort(report_of, scored, make_result, seed):
+    draw = random.Random(seed)
+    largest = draw.choice([1, 3])
+    results = [
+        make_result(f"q{number}", error=BOOM)
+        if draw.random() < 0.05
+        else scored(f"q{number}", float(draw.randint(0, largest)))
+        for number in range(20)
+    ]
+    values = [result.scores[0].value if result.error is None else -1.0 for result in results]
+    places = sorted(range(20), key=lambda index: values[index])
+    if max(values) <= 1:
+        places = [index for index in places if values[index] != 1.0]
+    expected = [f"q{index}" for index in places[:5]]
+    assert ids(worst_cases(report_of(results))) == expected

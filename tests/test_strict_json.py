@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_heta.models import EvaluationScore
-from pytest_heta.reports._strict_json import strict_json
+from pytest_heta.models._strict_json import strict_json
 
 NASTY_TEXT = st.text(st.characters(exclude_categories=()))
 NASTY = st.recursive(
@@ -135,7 +135,7 @@ def test_a_value_that_contains_itself_is_refused():
 
 def test_sets_have_the_same_order_whatever_the_hash_seed():
     code = (
-        "from pytest_heta.reports._strict_json import strict_json;"
+        "from pytest_heta.models._strict_json import strict_json;"
         "print(strict_json({'a': set('qwertyuiop')}).decode())"
     )
     texts = {

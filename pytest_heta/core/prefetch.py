@@ -1,0 +1,553 @@
+"""Asking ahead: the queries of a run unit at the same time, the answers in order.
+
+The samples of a unit are taken one by one, in order, by the thread that runs
+the tests. Meanwhile a number of pullers ask those that come next: coroutines
+on the event loop's thread, ordinary functions in threads of their own. How far
+they go ahead is bounded by a window, which moves with what is taken, so that a
+sample that is never taken (its test was skipped) stops nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from types import coroutine
+from typing import Any, Final
+
+from pytest_heta.core._loop import Called, LoopThread, await_timed, call_timed
+from pytest_heta.core._output import Printed, print_to, stop_routing
+from pytest_heta.core.plan import BenchmarkPlan, Sample
+from pytest_heta.core.query import PreparedQuery, QueryOutcome
+from pytest_heta.core.score import Scorer
+from pytest_heta.core.spool import (
+    FIRST_THREAD_SLOT,
+    LOOP_SLOT,
+    MAIN_SLOT,
+    SLOTS,
+    FlightRecorder,
+    Spool,
+)
+from pytest_heta.errors import RecipeInvalidError, shown
+from pytest_heta.models import BenchmarkCase, EvaluationScore
+
+__all__ = [
+    "LOOKAHEAD",
+    "Answer",
+    "Prefetch",
+    "Questions",
+    "query_concurrency",
+    "recipe_concurrency",
+]
+
+DEFAULT_CONCURRENCY: Final = 8
+"""Queries at the same time, where ``query`` is a coroutine function."""
+
+LOOKAHEAD: Final = 16
+"""Samples that are asked ahead for each query at the same time: one slow query stops few."""
+
+_BEGIN_TIMEOUT_S: Final = 0.02
+_CLOSE_TIMEOUT_S: Final = 5.0
+
+
+def recipe_concurrency(recipe: object) -> int | None:
+    """Return the queries that a recipe's knowledge bases take at the same time, if it says so.
+
+    Raises:
+        RecipeInvalidError: if ``max_concurrency`` is not a whole number from 1.
+    """
+    limit = getattr(recipe, "max_concurrency", None)
+    if limit is None or (type(limit) is int and limit >= 1):
+        return limit
+    raise RecipeInvalidError(
+        f"recipe {getattr(recipe, 'name', '?')!r}: max_concurrency = {shown(limit)} is not allowed",
+        hint="use a whole number from 1",
+    )
+
+
+def query_concurrency(chosen: int | None, recipe: object, *, coroutines: bool) -> int:
+    """Return how many queries are asked at the same time.
+
+    Args:
+        chosen: What the user chose, if anything; it comes first.
+        recipe: The recipe, whose ``max_concurrency`` comes next.
+        coroutines: Whether ``query`` is a coroutine function. One that is not
+            is asked alone, in the thread that runs the tests, if nobody says
+            that it may be asked otherwise.
+    """
+    return chosen or recipe_concurrency(recipe) or (DEFAULT_CONCURRENCY if coroutines else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What is asked of one knowledge base.
+
+    Attributes:
+        plan: The plan.
+        cases: The cases with their expectations.
+        scorer: Scores responses.
+        samples: The samples, in the order in which they will be taken.
+        asked: Pairs of unit and mode that were asked in this process.
+        warmup: Queries that are asked before the first of a pair.
+        numbers: What the flight recorder calls each sample.
+    """
+
+    plan: BenchmarkPlan
+    cases: Mapping[str, BenchmarkCase]
+    scorer: Scorer
+    samples: Sequence[Sample]
+    asked: set[tuple[str, str]]
+    warmup: int = 0
+    numbers: Sequence[int] = ()
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came of asking one sample.
+
+    Attributes:
+        outcome: What came of the query.
+        cold: Whether it was the first of its unit and mode in the process.
+        scores: Scores as far as they are known, None if scoring has not begun.
+        printed: What the sample's code printed while another sample was taken.
+        raised: What is no failure of the sample: an interrupt, an exit.
+    """
+
+    outcome: QueryOutcome = field(default_factory=QueryOutcome)
+    cold: bool = False
+    scores: list[EvaluationScore | None] | None = None
+    printed: Printed = field(default_factory=list)
+    raised: BaseException | None = None
+
+
+class Prefetch:
+    """Asks the samples of a unit ahead of those that are taken.
+
+    Args:
+        loop: Where coroutines run.
+        knowledge_base: The knowledge base.
+        questions: What to ask it.
+        concurrency: Queries at the same time.
+        spool: Where responses are written as soon as they are there.
+        recorder: Where it is noted whose code is running.
+        routes_output: Whether what a sample's code prints is kept with its
+            answer, rather than printed at once.
+
+    Attributes:
+        knowledge_base: The knowledge base.
+        concurrency: Queries at the same time.
+        asks_here: Whether queries run in the thread that takes the answers.
+    """
+
+    def __init__(
+        self,
+        loop: LoopThread,
+        knowledge_base: Any,
+        questions: Questions,
+        *,
+        concurrency: int,
+        spool: Spool | None = None,
+        recorder: FlightRecorder | None = None,
+        routes_output: bool = True,
+    ) -> None:
+        plan = questions.plan
+        self.knowledge_base = knowledge_base
+        self.concurrency = concurrency
+        self._thread = loop
+        self._questions = questions
+        self._samples = questions.samples
+        self._queries = {
+            mode: PreparedQuery(knowledge_base, mode=mode, top_k=plan.top_k, options=plan.options)
+            for mode in plan.modes
+        }
+        self._spool = spool
+        self._routes_output = routes_output
+        self._slots: Any = recorder.slots if recorder is not None else [0] * SLOTS
+        self._lookahead = LOOKAHEAD * concurrency
+        # Ordinary functions that nobody says may run at the same time stay in
+        # the thread that they were always called in.
+        self.asks_here = concurrency == 1 and not any(
+            query.is_coroutine_function for query in self._queries.values()
+        )
+        self._answers: list[Answer | None] = [None] * len(self._samples)
+        self._next = 0  # the first sample that nobody has begun
+        self._base = 0  # the first sample that can still be taken
+        self._wanted = -1
+        self._arrived = threading.Event()
+        self._begun = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._tasks: dict[asyncio.Task[None], int] = {}
+        self._room: asyncio.Event
+        self._scoring: asyncio.Semaphore
+        self._room_made = False
+        self._stopped = 0  # pullers that wait for the window to move
+        self._notified = True
+        self._warm: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    # -- the thread that takes ------------------------------------------------
+
+    def take(self, index: int) -> Answer | None:
+        """Return what came of a sample, waiting for it; None if it was taken before.
+
+        Samples are taken in order. Those that are passed over are given up.
+
+        Raises:
+            BaseException: what is no failure of the sample, but was raised by
+                its code.
+        """
+        if index < self._base:
+            return None
+        self._answers[self._base : index] = [None] * (index - self._base)
+        self._base = index
+        answer = self._answers[index]
+        if answer is None:
+            answer = self._wait_for(index)
+        self._answers[index] = None
+        self._base = index + 1
+        if self._stopped and self._next - self._base <= self._lookahead // 2:
+            self._make_room()
+            # Let the pullers begin undisturbed: two threads that compute at
+            # the same time cost more than one after the other.
+            self._begun.wait(_BEGIN_TIMEOUT_S)
+        if answer.raised is not None:
+            raise answer.raised
+        return answer
+
+    def is_ready(self, index: int) -> bool:
+        """Whether `take` has not to wait for this sample."""
+        return index < self._base or self._answers[index] is not None
+
+    def _wait_for(self, index: int) -> Answer:
+        self._wanted = index
+        if self.asks_here:
+            self._next = max(self._next, index)
+            # What an evaluator waits for leaves time for the queries that come next.
+            while self._answers[index] is None and self._may_begin(self._next):
+                self._ask_here(self._next)
+        elif self._loop is None:
+            self._start()
+        elif self._stopped:
+            self._make_room()
+        while True:
+            self._arrived.clear()
+            answer = self._answers[index]
+            if answer is not None:
+                return answer
+            self._arrived.wait()
+
+    def close(self) -> None:
+        """Cancel what is under way, the last that was begun first; may be called twice."""
+        if self._tasks and self._loop is not None and not self._loop.is_closed():
+            self._thread.run(self._cancel())
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
+        stop_routing()
+
+    async def _cancel(self) -> None:
+        tasks = sorted(self._tasks, key=lambda task: self._tasks[task], reverse=True)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CLOSE_TIMEOUT_S)
+
+    def _start(self) -> None:
+        self._loop = self._thread.started()
+        self._loop.call_soon_threadsafe(self._begin)
+
+    def _make_room(self) -> None:
+        # Waking the loop is not cheap: once until the pullers have seen it.
+        if self._loop is not None and not self._room_made:
+            self._room_made = True
+            self._begun.clear()
+            self._loop.call_soon_threadsafe(self._let_pullers_begin)
+
+    # -- ordinary functions in this thread --------------------------------------
+
+    def _may_begin(self, index: int) -> bool:
+        return index < len(self._samples) and index < self._base + self._lookahead
+
+    def _ask_here(self, index: int) -> None:
+        self._next = index + 1
+        sample = self._samples[index]
+        query = self._queries[sample.mode]
+        answer = Answer(cold=self._is_cold(sample))
+        if answer.cold:
+            for text in self._warmup_texts(sample):
+                self._thread.drive(query.ask(text))
+            answer.cold = not self._questions.warmup
+        ahead = index != self._wanted
+        # Another sample's test is running; what this one prints is not its own.
+        if ahead and self._routes_output:
+            print_to(answer.printed)
+        self._slots[MAIN_SLOT] = self._number(index)
+        try:
+            outcome = self._thread.drive(query.ask(self._text(sample.case)))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            if not ahead:
+                raise
+            self._store(index, Answer(raised=error))
+        else:
+            self._keep(index, answer, outcome)
+        finally:
+            self._slots[MAIN_SLOT] = 0
+            print_to(None)
+
+    # -- the loop's thread --------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._room = asyncio.Event()
+        self._scoring = asyncio.Semaphore(self.concurrency)
+        self._notified = False
+        for number in range(min(self.concurrency, len(self._samples))):
+            slot = FIRST_THREAD_SLOT + number % (SLOTS - FIRST_THREAD_SLOT)
+            self._watch(self._pull(slot), number)
+
+    def _watch(self, work: Coroutine[Any, Any, None], index: int) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = index
+        task.add_done_callback(self._tasks.pop)
+        return task
+
+    async def _pull(self, slot: int) -> None:
+        task = asyncio.current_task()
+        while True:
+            index = self._next = max(self._next, self._base)
+            if index >= len(self._samples):
+                return
+            if not self._may_begin(index):
+                await self._wait_for_room()
+                continue
+            self._next = index + 1
+            if task is not None:
+                self._tasks[task] = index
+            await self._ask(index, slot)
+
+    def _let_pullers_begin(self) -> None:
+        self._room.set()
+        # In the loop's next turn, behind the pullers.
+        asyncio.get_running_loop().call_soon(self._begun.set)
+
+    async def _wait_for_room(self) -> None:
+        self._room.clear()
+        self._room_made = False
+        self._stopped += 1
+        # Whoever moves the window looks at `_stopped` after that, and this
+        # looks at the window after it has set `_stopped`: one sees the other.
+        if not self._may_begin(max(self._next, self._base)):
+            await self._room.wait()
+        self._stopped -= 1
+
+    async def _ask(self, index: int, slot: int) -> None:
+        sample = self._samples[index]
+        query = self._queries[sample.mode]
+        answer = Answer(cold=self._is_cold(sample))
+        try:
+            if self._questions.warmup:
+                await self._warm_up(sample, query, answer)
+            if query.function is None:
+                self._keep(index, answer, query.problem or QueryOutcome())
+                return
+            called, suspended = await self._call(query, index, answer, slot)
+        except asyncio.CancelledError as error:
+            if self._is_cancelled():
+                raise
+            self._store(index, Answer(raised=error))
+        except BaseException as error:  # noqa: BLE001 - raised again where the sample is taken
+            self._store(index, Answer(raised=error))
+        else:
+            if suspended:
+                # After the queries that can go on now: their latency counts.
+                asyncio.get_running_loop().call_soon(self._returned, index, answer, called)
+            else:
+                self._returned(index, answer, called)
+
+    @staticmethod
+    def _is_cancelled() -> bool:
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0
+
+    async def _call(
+        self, query: PreparedQuery, index: int, answer: Answer, slot: int
+    ) -> tuple[Called, bool]:
+        """Call ``query``; return what came of it, and whether anything else ran meanwhile."""
+        function = query.function
+        assert function is not None  # noqa: S101 - for the type checker: it was looked at before
+        args, kwargs = query.arguments(self._text(self._samples[index].case))
+        if query.is_coroutine_function:
+            work = await_timed(function, args, kwargs)
+            return await self._step(work, index, answer.printed)
+        if self._routes_output:
+            print_to(answer.printed)
+        called = await asyncio.get_running_loop().run_in_executor(
+            self._pool(),
+            copy_context().run,
+            self._call_in_thread,
+            index,
+            slot,
+            function,
+            args,
+            kwargs,
+        )
+        if called.error is None and inspect.isawaitable(called.value):
+            work = await_timed(lambda: called.value, (), {})
+            awaited, _ = await self._step(work, index, answer.printed)
+            called = awaited._replace(seconds=awaited.seconds + called.seconds)
+        return called, True
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix="heta-query")
+        return self._threads
+
+    def _call_in_thread(
+        self,
+        index: int,
+        slot: int,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Called:
+        self._slots[slot] = self._number(index)
+        try:
+            return call_timed(function, args, kwargs)
+        finally:
+            self._slots[slot] = 0
+
+    @coroutine
+    def _step(
+        self, work: Coroutine[Any, Any, Any], index: int, printed: Printed
+    ) -> Generator[Any, Any, tuple[Any, bool]]:
+        """Run a sample's coroutine, and note whose code runs while it does.
+
+        Returns:
+            What the coroutine returned, and whether it ever waited.
+        """
+        number = self._number(index)
+        suspended = False
+        sent: Any = None
+        thrown: BaseException | None = None
+        while True:
+            if self._routes_output:
+                print_to(printed)
+            self._slots[LOOP_SLOT] = number
+            try:
+                waits_for = work.send(sent) if thrown is None else work.throw(thrown)
+            except StopIteration as stop:
+                return stop.value, suspended
+            finally:
+                self._slots[LOOP_SLOT] = 0
+            suspended, thrown = True, None
+            try:
+                sent = yield waits_for
+            except GeneratorExit:
+                work.close()
+                raise
+            except BaseException as error:  # noqa: BLE001 - passed on to the coroutine
+                thrown = error
+
+    def _returned(self, index: int, answer: Answer, called: Called) -> None:
+        try:
+            outcome = self._queries[self._samples[index].mode].outcome(called)
+            self._keep(index, answer, outcome)
+        except BaseException as error:  # noqa: BLE001 - raised again where the sample is taken
+            self._store(index, Answer(raised=error))
+
+    # -- what came back -----------------------------------------------------------
+
+    def _keep(self, index: int, answer: Answer, outcome: QueryOutcome) -> None:
+        """Write down what a query returned, and let the evaluators that wait begin."""
+        questions, sample = self._questions, self._samples[index]
+        answer.outcome = outcome
+        if self._spool is not None:
+            self._spool.add(questions.plan.label, sample, outcome, cold=answer.cold)
+        if not questions.scorer.has_coroutines or outcome.response is None:
+            self._store(index, answer)
+        elif self.asks_here:
+            self._score_elsewhere(index, answer)
+        else:
+            self._watch(self._score(index, answer), index)
+
+    def _score_elsewhere(self, index: int, answer: Answer) -> None:
+        if self._loop is None:
+            self._loop = self._thread.started()
+            self._scoring = asyncio.Semaphore(DEFAULT_CONCURRENCY)
+            self._notified = False
+        self._loop.call_soon_threadsafe(lambda: self._watch(self._score(index, answer), index))
+
+    async def _score(self, index: int, answer: Answer) -> None:
+        questions, sample = self._questions, self._samples[index]
+        case, case_plan = questions.cases[sample.case], questions.plan.cases[sample.case]
+        response = answer.outcome.response
+        assert response is not None  # noqa: S101 - for the type checker: it was looked at before
+        scorer = questions.scorer
+        try:
+            async with self._scoring:
+                answer.scores = scorer.begin(case, case_plan, response, None)
+                work = scorer.ask_coroutines(answer.scores, case, response)
+                await self._step(work, index, answer.printed)
+        except asyncio.CancelledError as error:
+            if self._is_cancelled():
+                raise
+            answer = Answer(raised=error)
+        except BaseException as error:  # noqa: BLE001 - raised again where the sample is taken
+            answer = Answer(raised=error)
+        self._store(index, answer)
+
+    def _store(self, index: int, answer: Answer) -> None:
+        if index >= self._base:
+            self._answers[index] = answer
+        if self.asks_here:
+            self._arrived.set()
+        elif not self._notified:
+            # Once for all that come in the same turn of the loop: to change
+            # threads costs more than to ask a query that is there already.
+            self._notified = True
+            asyncio.get_running_loop().call_soon(self._notify)
+
+    def _notify(self) -> None:
+        self._notified = False
+        if self._wanted < self._base or self._answers[self._wanted] is not None:
+            self._arrived.set()
+
+    # -- texts, warm-up ------------------------------------------------------------
+
+    def _number(self, index: int) -> int:
+        numbers = self._questions.numbers
+        return numbers[index] + 1 if numbers else 0
+
+    def _text(self, case_id: str) -> str:
+        return self._questions.plan.cases[case_id].query
+
+    def _is_cold(self, sample: Sample) -> bool:
+        pair = (sample.unit, sample.mode)
+        if pair in self._questions.asked:
+            return False
+        self._questions.asked.add(pair)
+        return True
+
+    def _warmup_texts(self, sample: Sample) -> list[str]:
+        unit = next(u for u in self._questions.plan.units if u.unit_id == sample.unit)
+        chosen = islice(cycle(unit.case_ids), self._questions.warmup)
+        return [self._text(case_id) for case_id in chosen]
+
+    async def _warm_up(self, sample: Sample, query: PreparedQuery, answer: Answer) -> None:
+        """Ask the warm-up of a unit and mode once, and let its samples wait for it."""
+        pair = (sample.unit, sample.mode)
+        if answer.cold:
+            answer.cold = False
+            self._warm[pair] = self._watch(self._ask_warmup(sample, query), self._next)
+        if pair in self._warm:
+            await asyncio.shield(self._warm[pair])
+
+    async def _ask_warmup(self, sample: Sample, query: PreparedQuery) -> None:
+        for text in self._warmup_texts(sample):
+            await query.ask(text)

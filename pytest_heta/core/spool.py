@@ -1,0 +1,131 @@
+"""What one process has asked so far, on disk: it outlives the process.
+
+Each process of a run has two files of its own. The spool has a line for every
+query that returned, written the moment it does. The flight recorder says whose
+code is being executed right now: when a process dies, that is the sample it
+died of, which need not be the one whose result was waited for.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import sys
+from array import array
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from pytest_heta.core._plain import plain
+from pytest_heta.core.plan import Sample
+from pytest_heta.core.query import QueryOutcome
+
+__all__ = ["FlightRecorder", "Spool", "executing"]
+
+SLOTS: Final = 256
+"""Threads that a flight recorder can tell apart."""
+
+MAIN_SLOT: Final = 0
+LOOP_SLOT: Final = 1
+FIRST_THREAD_SLOT: Final = 2
+
+_BYTES_PER_SLOT: Final = 8
+
+
+class Spool:
+    """Appends what queries returned to a file, one JSON line each.
+
+    A line has ``label``, ``sample`` (its six parts), ``cold``, ``latency_ms``,
+    and the whole ``response``; or, where the query failed, its ``error``. The
+    file is made with the first line. Lines may be added from any thread.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def add(self, label: str, sample: Sample, outcome: QueryOutcome, *, cold: bool) -> None:
+        """Append one outcome; it is with the operating system when this returns.
+
+        Raises:
+            OSError: if the file cannot be written.
+        """
+        line = b'%b,"%b":%b}\n' % (_head(label, sample, outcome, cold=cold), *_body(outcome))
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        written = os.write(self._file, line)
+        while written < len(line):
+            line = line[written:]
+            written = os.write(self._file, line)
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _head(label: str, sample: Sample, outcome: QueryOutcome, *, cold: bool) -> bytes:
+    head = {"label": label, "sample": sample, "cold": cold, "latency_ms": outcome.latency_ms}
+    try:
+        return to_json(head)[:-1]
+    except ValueError:  # a lone surrogate in an id
+        return json.dumps(head, separators=(",", ":")).encode("ascii")[:-1]
+
+
+def _body(outcome: QueryOutcome) -> tuple[bytes, bytes]:
+    if outcome.response is None:
+        error = outcome.error.model_dump() if outcome.error is not None else None
+        return b"error", json.dumps(plain(error)).encode("ascii")
+    response = outcome.response
+    try:
+        return b"response", response.__pydantic_serializer__.to_json(response)
+    except ValueError:
+        # Somebody's metadata: what JSON lacks becomes plain data.
+        return b"response", json.dumps(plain(response, max_nodes=sys.maxsize)).encode("ascii")
+
+
+class FlightRecorder:
+    """Remembers, outside the process, whose code is being executed in it.
+
+    Every thread has a slot of its own. A slot holds the sample's number plus
+    one while the sample's code runs there, and 0 while nothing does.
+
+    Args:
+        path: The file; it is made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb+") as file:
+            file.truncate(SLOTS * _BYTES_PER_SLOT)
+            self._map = mmap.mmap(file.fileno(), SLOTS * _BYTES_PER_SLOT)
+        self.slots: Any = memoryview(self._map).cast("q")
+
+    def close(self) -> None:
+        """Let go of the file; may be called twice."""
+        self.slots.release()
+        self._map.close()
+
+
+def executing(path: Path) -> tuple[int, ...]:
+    """Return the numbers of the samples whose code a dead process was executing.
+
+    The likeliest killer comes first: the main thread's, the event loop's, and
+    of other threads' the one that was begun last. None are returned if the
+    process had no flight recorder, or no sample's code was running.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return ()
+    slots = array("q")
+    slots.frombytes(content[: len(content) // _BYTES_PER_SLOT * _BYTES_PER_SLOT])
+    first, others = slots[:FIRST_THREAD_SLOT], slots[FIRST_THREAD_SLOT:]
+    return tuple(slot - 1 for slot in (*first, *sorted(others, reverse=True)) if slot > 0)

@@ -1,0 +1,122 @@
+"""What reports carry, gathered in the process that writes the report."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_heta.core.journal import ResultJournal
+from pytest_heta.core.plan import BenchmarkPlan
+from pytest_heta.core.result import encode_result, failed_result
+from pytest_heta.core.staging import DatasetFacts
+from pytest_heta.errors import one_line
+from pytest_heta.models import EvaluationError, PagedResults, UnitBuild
+from pytest_heta.plugin.state import Run
+
+__all__ = ["ResultCollector"]
+
+_PHASES = frozenset({"setup", "call", "teardown"})
+
+
+class ResultCollector:
+    """Gathers results and builds.
+
+    Results go to the run's journal as the texts that they arrive as; nobody
+    parses one before somebody wants to see it.
+
+    Attributes:
+        builds: Build of each unit, by plan label and unit id.
+        datasets: What staging found out, by plan label.
+        details: Lines to show after the run, by node id.
+        overridden: Units whose ``heta_kb`` is somebody else's, by plan label.
+        closing: Why knowledge bases could not be closed, by plan label and unit id.
+        concurrency: Queries at the same time in one process, by plan label.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._journal: ResultJournal | None = None
+        self.builds: dict[str, dict[str, UnitBuild]] = {}
+        self.datasets: dict[str, DatasetFacts] = {}
+        self.details: dict[str, list[str]] = {}
+        self.overridden: dict[str, dict[str, None]] = {}
+        self.closing: dict[str, dict[str, str]] = {}
+        self.concurrency: dict[str, int] = {}
+
+    @property
+    def journal(self) -> ResultJournal:
+        """The run's journal; its file is made with the first result."""
+        if self._journal is None:
+            self._journal = ResultJournal(self._run.directory / "results.jsonl")
+            self._run.config.add_cleanup(self._journal.close)
+        return self._journal
+
+    def results(self, plan: BenchmarkPlan) -> PagedResults:
+        """Return the results of a plan, in its order."""
+        if self._journal is None:
+            return PagedResults((), _nothing_to_read)
+        return self._journal.results(plan.label, plan.samples())
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take what a report carries."""
+        carried: dict[str, Any] = report.__dict__
+        # Pytest keeps every report to the end; the result is long.
+        payload = carried.pop("heta_result", None)
+        if payload is not None:
+            self._take_result(report, payload)
+        elif report.when not in _PHASES:
+            self._take_crash(report)
+        self._take_facts_of_unit(carried)
+
+    def _take_facts_of_unit(self, carried: dict[str, Any]) -> None:
+        build = carried.get("heta_build")
+        if build is not None:
+            data = json.loads(build)
+            unit_build = UnitBuild.model_validate(data["build"])
+            builds = self.builds.setdefault(data["label"], {})
+            # Of a unit that several workers share, the one that built it tells how long it took.
+            if unit_build.load_seconds is None or unit_build.unit_id not in builds:
+                builds[unit_build.unit_id] = unit_build
+            if data["dataset"] is not None:
+                self.datasets[data["label"]] = DatasetFacts(**data["dataset"])
+        overridden = carried.get("heta_overridden")
+        if overridden is not None:
+            label, unit_id = overridden
+            self.overridden.setdefault(label, {})[unit_id] = None
+        closing = carried.get("heta_closing")
+        if closing is not None:
+            label, unit_id, problem = closing
+            self.closing.setdefault(label, {})[unit_id] = problem
+        concurrency = carried.get("heta_concurrency")
+        if concurrency is not None:
+            label, at_once = concurrency
+            self.concurrency[label] = max(at_once, self.concurrency.get(label, 1))
+
+    def _take_result(self, report: pytest.TestReport, payload: str) -> None:
+        label, sample = self.journal.take(payload)
+        details = getattr(report, "heta_details", None)
+        if details is not None:
+            self.details[report.nodeid] = details
+        hook = self._run.config.hook.pytest_heta_case_completed
+        if hook.get_hookimpls():
+            hook(config=self._run.config, result=self.journal.result(label, sample))
+
+    def _take_crash(self, report: pytest.TestReport) -> None:
+        """Record the sample that a worker was asking when it died."""
+        selected = self._run.selected.get(report.nodeid)
+        if selected is None:
+            return
+        label, sample = selected
+        error = EvaluationError(
+            message=one_line(report.longreprtext) or "the worker crashed", error_type="crash"
+        )
+        metadata = {"node_id": report.nodeid}
+        result = failed_result(self._run.plans[label], sample, error, metadata=metadata)
+        self._take_result(report, encode_result(label, sample, result))
+
+
+def _nothing_to_read(index: int) -> bytes:
+    raise IndexError(index)

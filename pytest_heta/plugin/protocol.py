@@ -1,0 +1,367 @@
+"""The short path of the cases inside a run unit.
+
+The first case of a unit sets up what the unit needs, and the last one tears it
+down; the cases between them need neither phase. Where no other plugin looks at
+the phases, these cases are reported without them, many inside one call of
+pytest's protocol. Whatever is out of the ordinary takes pytest's own way:
+results are the same on both.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from time import time
+from typing import Any, Final
+
+import pytest
+
+from pytest_heta.plugin import _phases
+from pytest_heta.plugin._case_function import CaseFunction
+from pytest_heta.plugin.asking import Asking, asking_of, stop_asking
+from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
+from pytest_heta.plugin.execution import CaseItem, CaseOutcome
+from pytest_heta.plugin.state import Run
+from pytest_heta.reports import case_properties
+
+__all__ = ["ProtocolPlugin", "foreign_hooks", "listened_phases"]
+
+_PHASE_HOOKS: Final = (
+    "pytest_runtest_protocol",
+    "pytest_runtest_setup",
+    "pytest_runtest_call",
+    "pytest_runtest_teardown",
+    "pytest_runtest_makereport",
+    "pytest_pyfunc_call",
+)
+"""What another plugin may hook to see every item."""
+
+_THRESHOLDS: Final = (20_000, 20, 20)
+"""Of the garbage collector: a case leaves objects by the hundred, and no cycles."""
+
+_HARMLESS: Final = (
+    "_pytest.",
+    "pytest_heta.",
+    "xdist.",
+    "pytest_benchmark.",
+    # They look only at tests of their own kind.
+    "_hypothesis_pytestplugin",
+    "anyio.",
+    "pytest_asyncio.",
+)
+"""Modules whose hooks do nothing for a case."""
+
+_INTERACTIVE: Final = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "log_cli")
+
+
+def foreign_hooks(hooks: Any, names: Sequence[str] = _PHASE_HOOKS) -> list[str]:
+    """Return which hooks are implemented by others than pytest and this plugin, and by whom."""
+    return [
+        f"{name} of {implementation.plugin_name}"
+        for name in names
+        for implementation in getattr(hooks, name).get_hookimpls()
+        if not str(implementation.function.__module__).startswith(_HARMLESS)
+    ]
+
+
+def hears_starts(config: pytest.Config, hooks: Any) -> bool:
+    """Whether anybody does something where a case of a unit starts or is finished."""
+    listeners = {
+        implementation.function.__module__
+        for name in ("pytest_runtest_logstart", "pytest_runtest_logfinish")
+        for implementation in getattr(hooks, name).get_hookimpls()
+    }
+    # The terminal writes the file's name, which stands there since the first case.
+    idle = {"_pytest.terminal", "_pytest.logging"}
+    return config.get_verbosity() > 0 or not listeners <= idle
+
+
+def listened_phases(config: pytest.Config) -> tuple[str, ...]:
+    """Return the phases of a passed item whose reports somebody reads."""
+    if foreign_hooks(config.hook, ["pytest_runtest_logreport"]):
+        return ("setup", "call", "teardown")
+    if getattr(config.option, "xmlpath", None):
+        return ("call", "teardown")
+    return ("call",)
+
+
+@contextmanager
+def _little_collecting() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    if 0 < thresholds[0] < _THRESHOLDS[0]:
+        gc.set_threshold(*_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+class ProtocolPlugin:
+    """Runs the inner cases of run units on the short path."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._by_path: dict[object, bool] = {}
+        self._by_unit: tuple[UnitNode | None, bool] = (None, False)
+        self._plain_fixtures: dict[int, bool] = {}
+        self._hooks: Any = None
+        self._phases: tuple[str, ...] = ()
+        self._hears_starts = True
+        self._dots: _phases.PassedDots | None = None
+        self._ran = 1
+        self._position = -1
+
+    # -- the loop over the items ----------------------------------------------
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Collect garbage less often: there is next to none."""
+        with _little_collecting():
+            collected = yield
+            gc.freeze()
+        return collected
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Keep the garbage collector away from what lives as long as the session."""
+        with _little_collecting():
+            return (yield)
+
+    @pytest.hookimpl(tryfirst=True, specname="pytest_runtestloop")
+    def pytest_runtestloop_over_units(self, session: pytest.Session) -> bool | None:
+        """Run the items as pytest does, but for those that were run along with another."""
+        if not self._may_loop(session):
+            return None
+        self._position = 0
+        while self._position < len(session.items):
+            self._ran = 1
+            item, nextitem = self._pair(session.items, self._position)
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+            self._position += self._ran
+        return True
+
+    def _may_loop(self, session: pytest.Session) -> bool:
+        """Whether the loop would be pytest's own, and has tests to run."""
+        config = session.config
+        stops = session.testsfailed and not config.option.continue_on_collection_errors
+        if stops or config.option.collectonly or self._run.options.protocol == "pytest":
+            return False
+        others = [
+            implementation
+            for implementation in config.hook.pytest_runtestloop.get_hookimpls()
+            if not (implementation.wrapper or implementation.hookwrapper)
+            and implementation.plugin is not self
+        ]
+        return [other.function.__module__ for other in others] == ["_pytest.main"]
+
+    @staticmethod
+    def _pair(items: list[pytest.Item], position: int) -> tuple[pytest.Item, pytest.Item | None]:
+        after = position + 1
+        return items[position], items[after] if after < len(items) else None
+
+    # -- one item ---------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> bool | None:
+        """Run an inner case of a unit, and those that follow it if nobody sees the difference."""
+        asking = asking_of(item.config) if self._run.options.protocol == "auto" else None
+        if asking is None or not self._is_inner(item, nextitem, asking):
+            return None
+        if self._runs_users_code_here(asking):
+            self._run_call_phase(item)
+            return True
+        try:
+            self._run_light_from(item, asking)
+        finally:
+            self._show_dots()
+        return True
+
+    def _run_light_from(self, item: pytest.Item, asking: Asking) -> None:
+        """Run an item, and those that follow it as long as they are like it."""
+        session = item.session
+        while True:
+            self._run_light(item, asking)
+            if self._position < 0 or session.shouldfail or session.shouldstop:
+                return
+            following, after = self._pair(session.items, self._position + self._ran)
+            if not self._is_inner(following, after, asking):
+                return
+            self._ran += 1
+            item = following
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """Ask no more when the unit ends: its knowledge base is closed after this."""
+        unit = unit_node_of(item)
+        if unit is not None and (nextitem is None or unit_node_of(nextitem) is not unit):
+            stop_asking(item.config)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Stop what is still under way in an interrupted run."""
+        stop_asking(session.config)
+
+    def _is_inner(self, item: pytest.Item, nextitem: pytest.Item | None, asking: Asking) -> bool:
+        """Whether an item may leave out its setup and its teardown."""
+        unit = asking.unit
+        return (
+            unit is not None
+            and item.parent is unit
+            and nextitem is not None
+            and nextitem.parent is unit
+            and self._is_plain_unit(unit)
+            and self._is_plain(item)
+        )
+
+    def _is_plain_unit(self, unit: UnitNode) -> bool:
+        if self._by_unit[0] is not unit:
+            path = unit.path
+            if path not in self._by_path:
+                # One proxy for all items of a file: making it is not cheap.
+                self._hooks = unit.ihook
+                self._by_path[path] = self._is_plain_session(self._hooks)
+            marked = any(node.own_markers for node in unit.listchain())
+            self._by_unit = (unit, self._by_path[path] and not marked)
+        return self._by_unit[1]
+
+    def _is_plain_session(self, hooks: Any) -> bool:
+        config = self._run.config
+        self._phases = self._run.phases or listened_phases(config)
+        self._hears_starts = hears_starts(config, hooks)
+        self._dots = None
+        if not foreign_hooks(hooks, ["pytest_report_teststatus"]) and not self._run.is_worker:
+            self._dots = _phases.PassedDots.find(config, hooks)
+        return (
+            not any(config.getoption(name, default=False) for name in _INTERACTIVE)
+            and not config.getini("log_cli")
+            and not foreign_hooks(hooks)
+            and _phases.runs_phases_alone(config)
+        )
+
+    def _is_plain(self, item: pytest.Item) -> bool:
+        """Whether an item has no marker and no fixture of its own that others gave it."""
+        names: Any = getattr(item, "fixturenames", None)
+        plain = self._plain_fixtures.get(id(names))
+        if plain is None:
+            plain = not _phases.has_fixtures_per_test(item)
+            self._plain_fixtures[id(names)] = plain
+        if isinstance(item, CaseFunction) and item.index not in item.group.marked:
+            # Nobody has seen its marks, let alone added one.
+            return plain
+        return plain and len(item.own_markers) == 1
+
+    @staticmethod
+    def _runs_users_code_here(asking: Asking) -> bool:
+        scorer = asking.unit.entry.scorer if asking.unit is not None else None
+        return asking.asks_here or scorer is None or scorer.has_functions
+
+    # -- running ----------------------------------------------------------------
+
+    def _run_call_phase(self, item: pytest.Item) -> None:
+        """Run only the call phase: users' code runs in it, in this thread."""
+        start = time()
+        self._hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        case = self._case(item)
+        item.funcargs = {"heta_case": case, "heta_kb": asking_of(item.config).knowledge_base}  # type: ignore[attr-defined]
+        self._report_phase(item, "setup", start, start)
+        _phases.call_phase(item)
+        self._finish(item)
+        self._hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _run_light(self, item: pytest.Item, asking: Asking) -> None:
+        """Report what came of an item whose code runs elsewhere."""
+        start = time()
+        if self._hears_starts:
+            self._hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        self._report_phase(item, "setup", start, start)
+        case = self._case(item)
+        outcome: CaseOutcome | None = None
+        raised: BaseException | None = None
+        try:
+            outcome = self._ask(item, case, asking)
+        except (KeyboardInterrupt, pytest.exit.Exception):
+            raise
+        except BaseException as error:  # noqa: BLE001 - reported below, as pytest does
+            raised = error
+        if outcome is not None and outcome.message is None and not self._run.options.show:
+            self._report_passed(item, outcome, start)
+        else:
+            self._report_by_hooks(item, case, outcome, raised)
+        self._finish(item)
+        if self._hears_starts:
+            self._hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _ask(self, item: pytest.Item, case: CaseItem, asking: Asking) -> CaseOutcome:
+        if asking.is_ready(item):
+            return case.ask(asking.knowledge_base)
+        self._show_dots()
+        with _phases.capturing(item):
+            return case.ask(asking.knowledge_base)
+
+    def _report_passed(self, item: pytest.Item, outcome: CaseOutcome, start: float) -> None:
+        if len(self._phases) > 1:
+            # Otherwise nobody is there to read them.
+            item.user_properties.extend(case_properties(outcome.result))
+        latency = outcome.result.latency_ms or 0.0
+        report = _phases.light_report(
+            item, "call", duration=latency / 1000, start=start, stop=time()
+        )
+        report.heta_result = outcome.payload  # type: ignore[attr-defined]
+        if self._dots is None:
+            self._hooks.pytest_runtest_logreport(report=report)
+        else:
+            self._dots.add(report, report.stop)
+
+    def _show_dots(self) -> None:
+        """Show what has passed before something else is shown, or waited for."""
+        if self._dots is not None:
+            self._dots.flush()
+
+    def _report_by_hooks(
+        self,
+        item: pytest.Item,
+        case: CaseItem,
+        outcome: CaseOutcome | None,
+        raised: BaseException | None,
+    ) -> None:
+        """Report an item that fails, or has more to show, as pytest does."""
+
+        def conclude() -> None:
+            if outcome is None:
+                raise raised or AssertionError
+            case.note(outcome)
+            if outcome.message is not None:
+                pytest.fail(outcome.message, pytrace=False)
+
+        self._show_dots()
+        call = pytest.CallInfo.from_call(conclude, when="call")
+        report = self._hooks.pytest_runtest_makereport(item=item, call=call)
+        self._hooks.pytest_runtest_logreport(report=report)
+        if call.excinfo is not None and not hasattr(report, "wasxfail"):
+            self._hooks.pytest_exception_interact(node=item, call=call, report=report)
+
+    def _case(self, item: pytest.Item) -> CaseItem:
+        unit = unit_node_of(item)
+        assert unit is not None  # noqa: S101 - for the type checker: an inner case has one
+        return CaseItem(self._run, item, unit.entry, sample_of(item))
+
+    def _report_phase(self, item: pytest.Item, when: str, start: float, stop: float) -> None:
+        if when in self._phases:
+            report = _phases.light_report(item, when, duration=0.0, start=start, stop=stop)
+            self._hooks.pytest_runtest_logreport(report=report)
+
+    def _finish(self, item: pytest.Item) -> None:
+        session = item.session
+        if session.shouldfail or session.shouldstop:
+            # The run ends here: what is open is closed while it can be reported.
+            _phases.tear_down(item)
+        else:
+            now = time()
+            self._report_phase(item, "teardown", now, now)

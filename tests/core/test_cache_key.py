@@ -1,0 +1,331 @@
+"""What a saved knowledge base is found by: a change of anything that decides it misses."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib.util
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_heta.core import cache as cache_module
+from pytest_heta.core.cache import KnowledgeBaseCache, is_cacheable
+from pytest_heta.core.staging import stage_documents
+from pytest_heta.models import BenchmarkRunUnit
+
+SOURCE = """
+from helpers import split
+import far.near
+
+
+class Base:
+    def save(self, knowledge_base, path): ...
+    def load(self, path): ...
+
+
+class Recipe(Base):
+    name = "own"
+
+    def manifest(self):
+        return {"size": 3}
+
+    def create(self):
+        from late import tokens
+        return split
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A folder with the module of a recipe, and a function that imports the recipe anew."""
+    folder = tmp_path / "project"
+    (folder / "far" / "near").mkdir(parents=True)
+    (folder / "recipe.py").write_text(SOURCE, encoding="utf-8")
+    (folder / "helpers.py").write_text("def split(): ...\n", encoding="utf-8")
+    (folder / "late.py").write_text("tokens = 1\n", encoding="utf-8")
+    (folder / "aside.py").write_text("nothing = 1\n", encoding="utf-8")
+    (folder / "far" / "__init__.py").write_text("", encoding="utf-8")
+    (folder / "far" / "near" / "__init__.py").write_text("from .deep import x\n", encoding="utf-8")
+    (folder / "far" / "near" / "deep.py").write_text("x = 1\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(folder)
+    names = ("recipe", "helpers", "late", "far", "far.near", "far.near.deep")
+
+    def made():
+        for name in names:
+            sys.modules.pop(name, None)
+        spec = importlib.util.spec_from_file_location("recipe", folder / "recipe.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "recipe", module)
+        spec.loader.exec_module(module)
+        return module.Recipe()
+
+    yield SimpleNamespace(folder=folder, recipe=made)
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def key(recipe, tmp_path, **changed):
+    cache = KnowledgeBaseCache(tmp_path, max_bytes=1)
+    given = {"name": "kb", "benchmark": "b", "unit_id": "u", "documents": "d"}
+    return cache.key_of(recipe, **{**given, **changed})
+
+
+def digest(recipe, tmp_path, **changed):
+    return key(recipe, tmp_path, **changed).digest
+
+
+def test_the_same_gives_the_same_key(project, tmp_path):
+    first = key(project.recipe(), tmp_path)
+    assert first == key(project.recipe(), tmp_path)
+    assert (first.recipe, first.benchmark, first.unit_id) == ("own", "b", "u")
+
+
+@pytest.mark.parametrize("part", ["name", "unit_id", "documents"])
+def test_name_unit_and_documents_count(project, tmp_path, part):
+    recipe = project.recipe()
+    assert digest(recipe, tmp_path, **{part: "other"}) != digest(recipe, tmp_path)
+
+
+def test_the_name_of_the_recipe_counts(project, tmp_path):
+    recipe = project.recipe()
+    before = digest(recipe, tmp_path)
+    recipe.name = "other"
+    assert digest(recipe, tmp_path) != before
+
+
+def test_everything_in_the_manifest_counts(project, tmp_path):
+    recipe = project.recipe()
+    values = [
+        3,
+        3.5,
+        "3",
+        [3],
+        {"x": 3},
+        None,
+        float("inf"),
+        float("nan"),
+        b"ab",
+        b"ac",
+        "x" * 30_000,
+        "x" * 30_001,
+    ]
+    values += [[0] * 20_000, [0] * 20_001, print, len, "\ud800", "\ud801", "\ufffd"]
+    digests = set()
+    for value in values:
+        recipe.manifest = lambda value=value: {"value": value}
+        assert digest(recipe, tmp_path) == digest(recipe, tmp_path)
+        digests.add(digest(recipe, tmp_path))
+    assert len(digests) == len(values)
+
+
+def test_sets_have_no_order(project, tmp_path):
+    recipe = project.recipe()
+    recipe.manifest = lambda: {"words": set(map(str, range(50)))}
+    first = digest(recipe, tmp_path)
+    recipe.manifest = lambda: {"words": set(map(str, reversed(range(50))))}
+    assert digest(recipe, tmp_path) == first
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["recipe.py", "helpers.py", "late.py", "far/__init__.py", "far/near/deep.py"],
+)
+def test_the_recipes_own_code_counts_however_it_is_imported(project, tmp_path, file):
+    before = digest(project.recipe(), tmp_path)
+    with (project.folder / file).open("a", encoding="utf-8") as source:
+        source.write("changed = 1\n")
+    assert digest(project.recipe(), tmp_path) != before
+
+
+def test_other_files_beside_it_do_not_count(project, tmp_path):
+    before = digest(project.recipe(), tmp_path)
+    (project.folder / "aside.py").write_text("changed = 1\n", encoding="utf-8")
+    assert digest(project.recipe(), tmp_path) == before
+
+
+def test_the_code_of_attributes_counts(project, tmp_path):
+    part = project.recipe()
+    recipe = SimpleNamespace(
+        name="r",
+        manifest=dict,
+        save=functools.partial(part.save),
+        load=part.load,
+        create=part.create,
+    )
+    before = digest(recipe, tmp_path)
+    assert digest(recipe, tmp_path) == before
+    (project.folder / "helpers.py").write_text("def split(): return 1\n", encoding="utf-8")
+    assert digest(recipe, tmp_path) != before
+
+
+def test_a_neighbour_in_the_recipes_package_counts(project, tmp_path):
+    package = project.folder / "pack"
+    package.mkdir()
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    (package / "made.py").write_text(SOURCE.partition("\n\n\n")[2], encoding="utf-8")
+    (package / "beside.py").write_text("x = 1\n", encoding="utf-8")
+    made = importlib.import_module("pack.made")
+    try:
+        before = digest(made.Recipe(), tmp_path)
+        (package / "beside.py").write_text("x = 2\n", encoding="utf-8")
+        assert digest(made.Recipe(), tmp_path) != before
+    finally:
+        del sys.modules["pack"], sys.modules["pack.made"]
+
+
+def test_versions_of_packages_count(project, tmp_path, monkeypatch):
+    recipe = project.recipe()
+    before = digest(recipe, tmp_path)
+    versions = {"numpy": "0", "pytest": "1"}
+    monkeypatch.setattr(cache_module, "package_versions", lambda: versions)
+    cache_module._environment.cache_clear()
+    try:
+        assert digest(recipe, tmp_path) != before
+        changed = digest(recipe, tmp_path)
+        versions["pytest"] = "2"
+        cache_module._environment.cache_clear()
+        assert digest(recipe, tmp_path) == changed
+    finally:
+        cache_module._environment.cache_clear()
+
+
+def test_what_a_recipe_loads_at_first_use_does_not_make_it_another_one(tmp_path):
+    recipe_module = pytest.importorskip("pytest_heta.recipes.local")
+    recipe = recipe_module.local()
+    before = digest(recipe, tmp_path)
+    recipe._model.embed_queries(["something"])
+    assert digest(recipe, tmp_path) == before
+
+
+def test_without_a_manifest_public_attributes_count(tmp_path):
+    class Recipe:
+        name = "r"
+
+        def __init__(self, size):
+            self.size, self._loaded = size, object()
+            self.model = object()
+
+        def create(self): ...
+        def save(self, knowledge_base, path): ...
+        def load(self, path): ...
+
+    assert digest(Recipe(1), tmp_path) == digest(Recipe(1), tmp_path)
+    assert digest(Recipe(1), tmp_path) != digest(Recipe(2), tmp_path)
+
+
+def failing():
+    raise RuntimeError
+
+
+async def asynchronous():
+    return {}
+
+
+@pytest.mark.parametrize("manifest", [failing, asynchronous])
+def test_there_is_no_key_without_the_manifest(project, tmp_path, manifest):
+    recipe = project.recipe()
+    recipe.manifest = manifest
+    assert key(recipe, tmp_path) is None
+
+
+def test_code_that_is_in_no_file_is_found_in_the_same_run_only(tmp_path):
+    space = {"__name__": "nowhere"}
+    exec(SOURCE.partition("\n\n\n")[2], space)
+    recipe = space["Recipe"]()
+    given = {"name": "kb", "benchmark": "b", "unit_id": "u", "documents": "d"}
+    keys = [
+        KnowledgeBaseCache(tmp_path, max_bytes=1, run=run).key_of(recipe, **given)
+        for run in ("first", "first", "second")
+    ]
+    assert keys[0] == keys[1] != keys[2]
+
+
+class OnlySave:
+    def save(self, knowledge_base, path): ...
+
+
+class Both(OnlySave):
+    async def load(self, path, *, workspace=None): ...
+
+
+class OfItself:
+    """As recipes of other frameworks are written and read: by themselves."""
+
+    def save(self, path): ...
+    def load(self, path): ...
+
+
+@pytest.mark.parametrize(
+    ("recipe", "expected"),
+    [
+        (OnlySave(), False),
+        (SimpleNamespace(save=None, load=None), False),
+        (Both(), True),
+        (OfItself(), False),
+        (SimpleNamespace(save=max, load=len), True),
+    ],
+)
+def test_recipes_that_can_save_and_load_are_cached(recipe, expected, tmp_path):
+    assert is_cacheable(recipe) is expected
+    if not expected:
+        assert key(recipe, tmp_path) is None
+
+
+class TestDocuments:
+    @pytest.fixture
+    def digest_of(self, fakes, tmp_path):
+        def run(documents, ids=(), **manifest):
+            unit = BenchmarkRunUnit(unit_id="u", document_ids=tuple(ids))
+            benchmark = fakes.Benchmark(documents, [fakes.case("c")], [unit], **manifest)
+            loaded = fakes.load(benchmark, tmp_path)
+            staged = asyncio.run(stage_documents(loaded, tmp_path / "stage"))
+            return staged.digest_of(staged.keys(ids))
+
+        return run
+
+    def test_the_same_documents_have_the_same_digest(self, fakes, digest_of):
+        documents = [fakes.document("a", "1"), fakes.document("b", "2")]
+        assert digest_of(documents) == digest_of(documents)
+        assert digest_of(documents, ["a", "b"]) == digest_of(documents)
+
+    def test_only_the_units_own_count(self, fakes, digest_of):
+        a, b = fakes.document("a", "1"), fakes.document("b", "2")
+        changed = fakes.document("b", "3")
+        assert digest_of([a, b], ["a"]) == digest_of([a, changed], ["a"])
+        assert digest_of([a, b], ["b"]) != digest_of([a, changed], ["b"])
+        assert digest_of([a, b], ["a"]) != digest_of([a, b], ["b"])
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"text": "other"},
+            {"name": "other.txt"},
+            {"media_type": "text/markdown"},
+            {"metadata": {"title": "other"}},
+            {"document_id": "other"},
+        ],
+        ids=lambda changes: next(iter(changes)),
+    )
+    def test_everything_about_a_document_counts(self, fakes, digest_of, changes):
+        about = {"document_id": "a", "text": "1", "name": "a.txt"}
+        before = digest_of([fakes.document(**about), fakes.document("b")])
+        after = digest_of([fakes.document(**{**about, **changes}), fakes.document("b")])
+        assert after != before
+
+    def test_order_counts(self, fakes, digest_of):
+        a, b = fakes.document("a", "1"), fakes.document("b", "2")
+        assert digest_of([a, b]) != digest_of([b, a])
+        assert digest_of([a, b, fakes.document("c")], ["a", "b"]) != digest_of(
+            [b, a, fakes.document("c")], ["a", "b"]
+        )
+
+    def test_the_benchmarks_name_and_split_count(self, fakes, digest_of):
+        documents = [fakes.document("a", "1")]
+        digests = {
+            digest_of(documents),
+            digest_of(documents, name="other"),
+            digest_of(documents, split="dev"),
+        }
+        assert len(digests) == 3
