@@ -85,8 +85,9 @@ __all__ = [
     "suite",
 ]
 
-# Each imports those before it, so a name costs no more than its own module does.
-_HOMES = ("errors", "models", "protocols", "evaluators", "benchmarks", "api")
+# Each imports those before it, so a name costs no more than its own module does;
+# but for the adapters, which are last, because a suite may have one of its own.
+_HOMES = ("errors", "models", "protocols", "evaluators", "api", "benchmarks")
 
 
 def __getattr__(name: str) -> Any:

@@ -14,9 +14,8 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
-from pytest_heta.benchmarks import benchmark_from_folder
 from pytest_heta.core._loading import listed_evaluators
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core._plain import exception_text, portable_name
@@ -24,7 +23,6 @@ from pytest_heta.core.cache import DEFAULT_MAX_BYTES, KnowledgeBaseCache
 from pytest_heta.core.gates import parse_gate
 from pytest_heta.core.plan import PlanSettings, Suite, check_name, recipe_modes
 from pytest_heta.core.result import ResponseLevel
-from pytest_heta.core.runner import RunnerOptions, run_benchmark
 from pytest_heta.core.suite import (
     as_suite,
     check_whole,
@@ -41,9 +39,11 @@ from pytest_heta.errors import (
     RecipeNotFoundError,
     did_you_mean,
 )
-from pytest_heta.events import RunCompleted
 from pytest_heta.models import EvaluationReport
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol, BenchmarkProtocol
+
+if TYPE_CHECKING:
+    from pytest_heta.core.runner import RunnerOptions
 
 __all__ = ["as_suite", "available_recipes", "data_dir", "load_recipe", "run", "suite"]
 
@@ -333,6 +333,8 @@ def run(  # noqa: PLR0913 - one keyword for each option
         seed=seed,
         repeat=repeat,
     )
+    from pytest_heta.core.runner import RunnerOptions  # noqa: PLC0415 - the plugin needs none of it
+
     run_options = RunnerOptions(
         settings=settings,
         gates=tuple(parse_gate(text, "run") for text in listed_texts("gates", gates, "run")),
@@ -367,6 +369,9 @@ async def _report(
 ) -> EvaluationReport:
     """Return the report that a run ends with."""
     report: EvaluationReport | None = None
+    from pytest_heta.core.runner import run_benchmark  # noqa: PLC0415 - as above
+    from pytest_heta.events import RunCompleted  # noqa: PLC0415
+
     events = run_benchmark(declared, recipe, workspace=workspace, options=options)
     async with aclosing(events):
         async for event in events:
@@ -378,6 +383,8 @@ async def _report(
 
 def _suite_of(benchmark: object) -> Suite:
     if isinstance(benchmark, str | Path):
+        from pytest_heta.benchmarks import benchmark_from_folder  # noqa: PLC0415 - as above
+
         folder = Path(benchmark)
         benchmark = benchmark_from_folder(folder)
         if benchmark is None:

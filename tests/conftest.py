@@ -8,7 +8,10 @@ import numpy as np  # noqa: F401
 import pytest
 from hypothesis import settings
 
-import pytest_heta.plugin.activation  # noqa: F401
+import pytest_heta.benchmarks
+import pytest_heta.core.runner
+import pytest_heta.plugin.activation
+import pytest_heta.plugin.scheduler  # noqa: F401
 
 # A deadline would assert a time; the same examples in every run make a failure
 # one that everybody sees.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pytest_heta.errors import DatasetInvalidError
 from pytest_heta.evaluators import grades
@@ -12,8 +12,7 @@ from pytest_heta.models import BenchmarkCase, BenchmarkRunUnit
 __all__ = ["Dangling", "dangling_documents"]
 
 
-@dataclass(frozen=True, slots=True)
-class Dangling:
+class Dangling(NamedTuple):
     """Relevant documents that no retriever can find; they cap the scores.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from itertools import islice
 from typing import Any, TypeVar
 
 __all__ = ["in_order"]
@@ -43,16 +44,17 @@ async def in_order(
     pieces = iter(work)
     try:
         while True:
-            while len(begun) < ahead and not cancelled():
-                piece = next(pieces, None)
-                if piece is None:
-                    break
-                begun.append(asyncio.create_task(one(piece)))
+            if not cancelled():
+                room = islice(pieces, ahead - len(begun))
+                begun.extend(asyncio.create_task(one(piece)) for piece in room)
             if not begun or (cancelled() and not begun[0].done()):
                 return
-            await asyncio.wait(begun.copy(), return_when=asyncio.FIRST_COMPLETED)
+            if not begun[0].done():
+                # Those that are done already would not let it wait.
+                running = [task for task in begun if not task.done()]
+                await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             while begun and begun[0].done():
-                if begun[0].cancelled():
+                if begun[0].cancelled() and cancelled():
                     return
                 yield await begun.popleft()
     finally:

@@ -139,13 +139,23 @@ class LoopThread:
         self._thread: threading.Thread | None = None
         self._closing = False
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    @property
+    def is_closing(self) -> bool:
+        """Whether `close` has been called."""
+        return self._closing
+
+    def run(self, work: Coroutine[Any, Any, T], *, timeout_s: float | None = None) -> T:
         """Run a coroutine on the loop and return its result.
 
         An interrupt of the waiting thread cancels the coroutine.
 
+        Args:
+            work: The coroutine.
+            timeout_s: Seconds to wait for it; None for ever.
+
         Raises:
             RuntimeError: if the loop is closed, or this is its own thread.
+            TimeoutError: if it takes longer.
             BaseException: what the coroutine raises.
         """
         try:
@@ -155,7 +165,7 @@ class LoopThread:
             raise
         future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
-            return future.result()
+            return future.result(timeout_s)
         except BaseException:
             future.cancel()
             raise

@@ -44,6 +44,7 @@ _MAX_MESSAGE: Final = 1_000
 _LEFT_OUT: Final = "…"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _UNSAFE_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _MAX_NAME: Final = 100
 _NAME_HASH: Final = 12
 
@@ -101,7 +102,7 @@ def portable_name(text: str, *identity: str) -> str:
 
 def canonical_json(value: Any) -> bytes:
     """Return the one JSON text of plain data, in ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return _CANONICAL.encode(value).encode()
 
 
 # --- plain data --------------------------------------------------------------

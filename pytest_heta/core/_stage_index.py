@@ -14,10 +14,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
+from struct import Struct
 from typing import Any, BinaryIO, Final
-
-import numpy as np
 
 from pytest_heta.errors import DuplicateIdError
 
@@ -30,6 +30,12 @@ PLACES: Final = "places.bin"
 """Where rows and contents start, and which document has which id and key."""
 
 _HASH_BYTES: Final = 16
+_HIGHEST_BYTE: Final = 7
+_HALVES: Final = Struct("<QQ")
+_ROW: Final = Struct("<QQQ")
+"""Both halves of a hash, and a number."""
+
+_PARTS: Final = 64
 _RECENT: Final = 1 << 14
 
 
@@ -49,17 +55,9 @@ class _NumbersByText:
     def __init__(self, highs: array[int], lows: array[int], numbers: array[int]) -> None:
         self.columns = (highs, lows, numbers)
 
-    @classmethod
-    def of(cls, hashes: bytearray) -> _NumbersByText:
-        """Return the map for texts of which the hashes are given, by number."""
-        halves = np.frombuffer(hashes, dtype="=u8").reshape(-1, 2)
-        order = np.lexsort((halves[:, 1], halves[:, 0])).astype("=u8")
-        return cls(*(_as_array(column) for column in (*halves[order].T, order)))
-
     def get(self, text: str) -> int | None:
         """Return the number of a text, None if it has none."""
-        digest = _hash(text)
-        high, low = memoryview(digest).cast("Q")
+        high, low = _HALVES.unpack(_hash(text))
         highs, lows, numbers = self.columns
         place = bisect_left(highs, high)
         while place < len(highs) and highs[place] == high:
@@ -68,18 +66,34 @@ class _NumbersByText:
             place += 1
         return None
 
-    def first_repeated(self) -> int | None:
-        """Return the number of the first text that stood before under another number."""
-        highs, lows, numbers = (np.asarray(column) for column in self.columns)
-        same = (highs[1:] == highs[:-1]) & (lows[1:] == lows[:-1])
-        # Sorting is stable: the later of two equal ones comes second.
-        return int(numbers[1:][same].min()) if same.any() else None
 
+class _TextNumbering:
+    """Numbers texts in the order they come, and sorts their hashes at the end.
 
-def _as_array(values: Any) -> array[int]:
-    numbers = array("Q")
-    numbers.frombytes(np.ascontiguousarray(values, dtype="=u8").tobytes())
-    return numbers
+    They are sorted in parts, so that few of them are Python objects at a time.
+    """
+
+    def __init__(self) -> None:
+        self._parts = [bytearray() for _ in range(_PARTS)]
+
+    def add(self, text: str, number: int) -> None:
+        """Give a text its number, higher than those before it."""
+        digest = _hash(text)
+        # By the highest bits of the first half, by which the map is sorted.
+        self._parts[digest[_HIGHEST_BYTE] * _PARTS >> 8] += digest + number.to_bytes(8, "little")
+
+    def finish(self) -> tuple[_NumbersByText, int | None]:
+        """Return the map, and the first number whose text had another one before."""
+        columns = array("Q"), array("Q"), array("Q")
+        repeated: list[int] = []
+        for part in self._parts:
+            rows = sorted(_ROW.iter_unpack(part))
+            part.clear()
+            for column, values in zip(columns, zip(*rows, strict=True), strict=False):
+                column.extend(values)
+            # Of two equal ones the later one comes second.
+            repeated += [row[2] for before, row in pairwise(rows) if before[:2] == row[:2]]
+        return _NumbersByText(*columns), min(repeated, default=None)
 
 
 class StageIndexWriter:
@@ -93,7 +107,7 @@ class StageIndexWriter:
         self._folder = folder
         self._rows: BinaryIO = (folder / ROWS).open("wb")
         self._row_starts, self._content_starts = array("Q", [0]), array("Q", [0])
-        self._ids, self._keys = bytearray(), bytearray()
+        self._ids, self._keys = _TextNumbering(), _TextNumbering()
 
     def __enter__(self) -> StageIndexWriter:
         return self
@@ -106,11 +120,12 @@ class StageIndexWriter:
 
     def add(self, line: bytes, *, document_id: str, key: str, size: int) -> None:
         """Add a document: its row, and the size of its content."""
+        number = len(self)
+        self._ids.add(document_id, number)
+        self._keys.add(key, number)
         self._rows.write(line)
         self._row_starts.append(self._row_starts[-1] + len(line))
         self._content_starts.append(self._content_starts[-1] + size)
-        self._ids += _hash(document_id)
-        self._keys += _hash(key)
 
     def finish(self, where: str) -> None:
         """Write the numbers.
@@ -119,8 +134,7 @@ class StageIndexWriter:
             DuplicateIdError: if two documents have the same id.
         """
         self._rows.close()
-        by_id = _NumbersByText.of(self._ids)
-        repeated = by_id.first_repeated()
+        by_id, repeated = self._ids.finish()
         if repeated is not None:
             row = _read_row(self._folder, self._row_starts[repeated])
             raise DuplicateIdError(
@@ -128,7 +142,7 @@ class StageIndexWriter:
                 where=where,
                 hint="document ids are unique within a benchmark",
             )
-        by_key = _NumbersByText.of(self._keys)
+        by_key, _ = self._keys.finish()
         with (self._folder / PLACES).open("wb") as file:
             for column in (
                 self._row_starts,
@@ -206,7 +220,7 @@ class StageIndex:
     def all_keys(self) -> tuple[str, ...]:
         """Return the keys of all documents: the same tuple whenever it is asked for."""
         if self._all_keys is None:
-            with (self._folder / ROWS).open("rb") as rows:
+            with (self._folder / ROWS).open(encoding="ascii", newline="\n") as rows:
                 self._all_keys = tuple(json.loads(line)["key"] for line in rows)
         return self._all_keys
 

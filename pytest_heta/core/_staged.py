@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from pytest_heta.core._part import open_part
 from pytest_heta.core._stage_index import StageIndex
@@ -63,8 +63,7 @@ class StagedStore:
         return key
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetFacts:
+class DatasetFacts(NamedTuple):
     """What staging the documents of a benchmark found out, for its reports.
 
     Attributes:

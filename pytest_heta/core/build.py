@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_heta.core._calls import (
     accepted_keywords,
@@ -31,8 +30,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltKnowledgeBase:
+class BuiltKnowledgeBase(NamedTuple):
     """A knowledge base, ready to be asked.
 
     Attributes:
@@ -78,7 +76,8 @@ async def build_knowledge_base(
         unit_id: The run unit.
         objects: Store that holds the unit's documents and no others.
         source_keys: Raw keys of the unit's documents, in the benchmark's order.
-        workspace: Folder for what the recipe writes; it is made.
+        workspace: Folder for what the recipe writes; it is made if the recipe
+            takes it.
         cache: Where saved knowledge bases are, if any are kept.
         key: Key of this one; None if the recipe has no ``save`` and ``load``.
 
@@ -90,14 +89,14 @@ async def build_knowledge_base(
         BuildError: if the recipe fails, or returns something that cannot be
             asked.
     """
-    where = f"run unit {unit_id}"
-    _make_folder(workspace, where)
-    given = {
+    given: dict[str, Any] = {
         "name": name,
         "objects": objects,
         "source_keys": tuple(source_keys),
         "workspace": workspace,
     }
+    if cache is not None or "workspace" in accepted_keywords(recipe.create, given):
+        _make_folder(workspace, f"run unit {unit_id}")
     if cache is None or key is None:
         return await _create(recipe, unit_id, given)
     try:
@@ -251,7 +250,7 @@ def _warned(built: BuiltKnowledgeBase, warnings: Sequence[str]) -> BuiltKnowledg
     if not warnings:
         return built
     metadata = {**built.build.metadata, "cache_warnings": list(warnings)}
-    return replace(built, build=built.build.model_copy(update={"metadata": metadata}))
+    return built._replace(build=built.build.model_copy(update={"metadata": metadata}))
 
 
 def _make_folder(path: Path, where: str) -> None:

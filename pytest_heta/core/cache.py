@@ -19,12 +19,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
@@ -59,8 +58,7 @@ _HARMLESS_PACKAGES: Final = frozenset({"pytest", "pytest-xdist"})
 """Packages whose versions say nothing about what a recipe builds."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheKey:
+class CacheKey(NamedTuple):
     """What a knowledge base is found by.
 
     Attributes:
@@ -76,8 +74,7 @@ class CacheKey:
     unit_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class PartialEntry:
+class PartialEntry(NamedTuple):
     """An entry that is being written.
 
     Attributes:

@@ -14,7 +14,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
 from numbers import Integral, Real
@@ -64,7 +64,7 @@ DEFAULT_MODE: Final = "default"
 DEFAULT_TOP_K: Final = 10
 
 _NOTHING: Final[Mapping[str, str]] = {}
-"""What most cases are exempt from: they share it."""
+"""What most cases are exempt from, and the like: they share it."""
 
 UNKNOWN_WHETHER_APPLIES: Final = "unknown"
 """What stands for an evaluator that raised when it was asked whether it applies to a case."""
@@ -81,8 +81,7 @@ class Sample(NamedTuple):
     repeat: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PlanSettings:
+class PlanSettings(NamedTuple):
     """What the options of a run change about every plan.
 
     Attributes:
@@ -97,15 +96,14 @@ class PlanSettings:
 
     modes: tuple[str, ...] = ()
     top_k: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = _NOTHING
     limit: int | None = None
     sample: int | None = None
     seed: int = 0
     repeat: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
+class MetricSpec(NamedTuple):
     """What aggregates and gates need to know of an evaluator.
 
     Attributes:
@@ -123,8 +121,7 @@ class MetricSpec:
     bounded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CasePlan:
+class CasePlan(NamedTuple):
     """A planned case without its expectations.
 
     Attributes:
@@ -137,18 +134,17 @@ class CasePlan:
 
     case_id: str
     query: str
-    labels: Mapping[str, Any] = field(default_factory=dict)
-    exempt: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, Any] = _NOTHING
+    exempt: Mapping[str, str] = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class UnitPlan:
+class UnitPlan(NamedTuple):
     """A planned run unit: only units with planned cases are in a plan."""
 
     unit_id: str
     document_ids: tuple[str, ...]
     case_ids: tuple[str, ...]
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +221,7 @@ class BenchmarkPlan:
             [case.case_id, case.query, plain(case.labels), case.exempt]
             for case in self.cases.values()
         ]
-        data["metrics"] = [dataclasses.asdict(metric) for metric in self.metrics]
+        data["metrics"] = [metric._asdict() for metric in self.metrics]
         return json.dumps(data, allow_nan=False)
 
     @classmethod

@@ -14,6 +14,7 @@ import inspect
 import threading
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import cycle, islice
@@ -116,6 +117,7 @@ class Answer:
         scores: Scores as far as they are known, None if scoring has not begun.
         printed: What the sample's code printed while another sample was taken.
         raised: What is no failure of the sample: an interrupt, an exit.
+        response_json: The whole response as JSON text, if it was written down.
     """
 
     outcome: QueryOutcome = field(default_factory=QueryOutcome)
@@ -123,6 +125,7 @@ class Answer:
     scores: list[EvaluationScore | None] | None = None
     printed: Printed = field(default_factory=list)
     raised: BaseException | None = None
+    response_json: bytes | None = None
 
 
 class Prefetch:
@@ -188,6 +191,7 @@ class Prefetch:
         self._room_made = False
         self._stopped = 0  # pullers that wait for the window to move
         self._notified = True
+        self._is_closing = False
         self._warm: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     # -- the thread that takes ------------------------------------------------
@@ -205,11 +209,12 @@ class Prefetch:
             return None
         self._answers[self._base : index] = [None] * (index - self._base)
         self._base = index
-        answer = self._answers[index]
-        if answer is None:
-            answer = self._wait_for(index)
-        self._answers[index] = None
-        self._base = index + 1
+        try:
+            answer = self._answers[index] or self._wait_for(index)
+        finally:
+            # Also where this was interrupted: whoever comes again asks again.
+            self._answers[index] = None
+            self._base = index + 1
         if self._stopped and self._next - self._base <= self._lookahead // 2:
             self._make_room()
             # Let the pullers begin undisturbed: two threads that compute at
@@ -243,8 +248,11 @@ class Prefetch:
 
     def close(self) -> None:
         """Cancel what is under way, the last that was begun first; may be called twice."""
+        self._is_closing = True
         if self._tasks and self._loop is not None and not self._loop.is_closed():
-            self._thread.run(self._cancel())
+            # A query that blocks the loop cannot be ended.
+            with suppress(TimeoutError):
+                self._thread.run(self._cancel(), timeout_s=2 * _CLOSE_TIMEOUT_S)
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
@@ -278,16 +286,16 @@ class Prefetch:
         sample = self._samples[index]
         query = self._queries[sample.mode]
         answer = Answer(cold=self._is_cold(sample))
-        if answer.cold:
-            for text in self._warmup_texts(sample):
-                self._thread.drive(query.ask(text))
-            answer.cold = not self._questions.warmup
         ahead = index != self._wanted
         # Another sample's test is running; what this one prints is not its own.
         if ahead and self._routes_output:
             print_to(answer.printed)
         self._slots[MAIN_SLOT] = self._number(index)
         try:
+            if answer.cold:
+                for text in self._warmup_texts(sample):
+                    self._thread.drive(query.ask(text))
+                answer.cold = not self._questions.warmup
             outcome = self._thread.drive(query.ask(self._text(sample.case)))
         except KeyboardInterrupt:
             raise
@@ -323,13 +331,18 @@ class Prefetch:
             index = self._next = max(self._next, self._base)
             if index >= len(self._samples):
                 return
-            if not self._may_begin(index):
-                await self._wait_for_room()
-                continue
-            self._next = index + 1
-            if task is not None:
-                self._tasks[task] = index
-            await self._ask(index, slot)
+            try:
+                if not self._may_begin(index):
+                    await self._wait_for_room()
+                    continue
+                self._next = index + 1
+                if task is not None:
+                    self._tasks[task] = index
+                await self._ask(index, slot)
+            except asyncio.CancelledError:
+                # A query may leave its task cancelled, which is not ours to obey.
+                if self._is_cancelled():
+                    raise
 
     def _let_pullers_begin(self) -> None:
         self._room.set()
@@ -342,9 +355,11 @@ class Prefetch:
         self._stopped += 1
         # Whoever moves the window looks at `_stopped` after that, and this
         # looks at the window after it has set `_stopped`: one sees the other.
-        if not self._may_begin(max(self._next, self._base)):
-            await self._room.wait()
-        self._stopped -= 1
+        try:
+            if not self._may_begin(max(self._next, self._base)):
+                await self._room.wait()
+        finally:
+            self._stopped -= 1
 
     async def _ask(self, index: int, slot: int) -> None:
         sample = self._samples[index]
@@ -370,10 +385,9 @@ class Prefetch:
             else:
                 self._returned(index, answer, called)
 
-    @staticmethod
-    def _is_cancelled() -> bool:
-        task = asyncio.current_task()
-        return task is None or task.cancelling() > 0
+    def _is_cancelled(self) -> bool:
+        """Whether it was not the sample's own code that cancelled a task."""
+        return self._is_closing or self._thread.is_closing
 
     async def _call(
         self, query: PreparedQuery, index: int, answer: Answer, slot: int
@@ -468,7 +482,9 @@ class Prefetch:
         questions, sample = self._questions, self._samples[index]
         answer.outcome = outcome
         if self._spool is not None:
-            self._spool.add(questions.plan.label, sample, outcome, cold=answer.cold)
+            answer.response_json = self._spool.add(
+                questions.plan.label, sample, outcome, cold=answer.cold
+            )
         if not questions.scorer.has_coroutines or outcome.response is None:
             self._store(index, answer)
         elif self.asks_here:
@@ -545,8 +561,10 @@ class Prefetch:
         if answer.cold:
             answer.cold = False
             self._warm[pair] = self._watch(self._ask_warmup(sample, query), self._next)
-        if pair in self._warm:
             await asyncio.shield(self._warm[pair])
+        elif pair in self._warm:
+            # What it raises, if anything, is the first sample's.
+            await asyncio.wait([self._warm[pair]])
 
     async def _ask_warmup(self, sample: Sample, query: PreparedQuery) -> None:
         for text in self._warmup_texts(sample):

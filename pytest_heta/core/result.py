@@ -25,7 +25,15 @@ from pytest_heta.models import (
 from pytest_heta.models._strict_json import strict_json
 from pytest_heta.models._tally import tally_data
 
-__all__ = ["ResponseLevel", "case_result", "encode_result", "failed_result", "trim_response"]
+__all__ = [
+    "SNIPPET",
+    "ResponseLevel",
+    "case_result",
+    "encode_result",
+    "failed_result",
+    "is_kept_whole",
+    "trim_response",
+]
 
 ResponseLevel = Literal["ids", "short", "full"]
 """How much of a response is kept: no texts, the beginning of each, everything."""
@@ -159,19 +167,9 @@ def trim_response(response: QueryResponse, level: ResponseLevel = "short") -> Qu
 
 
 def _trim_result(result: QueryResult, level: ResponseLevel, limit: int | None) -> QueryResult:
-    # A response has many: its attributes cost twice what entries of a dict do.
-    fields = result.__dict__
-    source, text, score = fields["source"], fields["text"], fields["score"]
-    if (
-        # In most results of most runs nothing is to be cut or mended.
-        not fields["metadata"]
-        and (not source or (type(source) is dict and is_small_and_plain(source)))
-        and (not text or is_plain_text(text, limit))
-        and (score is None or math.isfinite(score))
-        and is_plain_text(fields["id"])
-        and (fields["kind"] == "chunk" or is_plain_text(fields["kind"]))
-    ):
+    if is_kept_whole(result, limit):
         return result
+    score = result.score
     metadata = _trim_metadata(result.metadata, level)
     if score is not None and not math.isfinite(score):
         metadata["non_finite_score"] = str(score)
@@ -183,6 +181,26 @@ def _trim_result(result: QueryResult, level: ResponseLevel, limit: int | None) -
         kind=plain_text(result.kind),
         source=plain(result.source, max_nodes=_SOURCE_NODES),
         metadata=metadata,
+    )
+
+
+def is_kept_whole(result: QueryResult, limit: int | None) -> bool:
+    """Whether nothing of a result is to be cut or mended, as of most results of most runs.
+
+    Args:
+        result: The result.
+        limit: Characters of its text that are kept; None for all.
+    """
+    # A response has many: its attributes cost twice what entries of a dict do.
+    fields = result.__dict__
+    source, text, score = fields["source"], fields["text"], fields["score"]
+    return (
+        not fields["metadata"]
+        and (not source or (type(source) is dict and is_small_and_plain(source)))
+        and (not text or is_plain_text(text, limit))
+        and (score is None or math.isfinite(score))
+        and is_plain_text(fields["id"])
+        and (fields["kind"] == "chunk" or is_plain_text(fields["kind"]))
     )
 
 

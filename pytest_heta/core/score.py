@@ -48,6 +48,8 @@ class Scorer:
     Attributes:
         has_coroutines: Whether `ask_coroutines` may have something to ask.
         has_functions: Whether `ask_functions` may.
+        only_measures: The evaluators, if all are measures that every response
+            is deep enough for; else nothing.
     """
 
     def __init__(
@@ -66,6 +68,11 @@ class Scorer:
         self._built_in = {i: e for i, e in enumerate(self._evaluators) if is_built_in(e)}
         self._coroutines, self._functions = self._users_evaluators()
         self.has_coroutines, self.has_functions = bool(self._coroutines), bool(self._functions)
+        self.only_measures: tuple[MeasureEvaluator, ...] = (
+            tuple(e for e in self._evaluators if isinstance(e, MeasureEvaluator))
+            if self._is_shallow and len(self._measures) == len(self._evaluators)
+            else ()
+        )
 
     def _users_evaluators(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return which evaluators are to be asked: the asynchronous ones and the others."""

@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import sys
+import threading
 from array import array
 from pathlib import Path
 from typing import Any, Final
@@ -47,22 +48,29 @@ class Spool:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = threading.Lock()
         self._file: int | None = None
 
-    def add(self, label: str, sample: Sample, outcome: QueryOutcome, *, cold: bool) -> None:
+    def add(self, label: str, sample: Sample, outcome: QueryOutcome, *, cold: bool) -> bytes:
         """Append one outcome; it is with the operating system when this returns.
+
+        Returns:
+            The response, or the error, as JSON text.
 
         Raises:
             OSError: if the file cannot be written.
         """
-        line = b'%b,"%b":%b}\n' % (_head(label, sample, outcome, cold=cold), *_body(outcome))
-        if self._file is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        written = os.write(self._file, line)
-        while written < len(line):
-            line = line[written:]
+        name, body = _body(outcome)
+        line = b'%b,"%b":%b}\n' % (_head(label, sample, outcome, cold=cold), name, body)
+        with self._lock:
+            if self._file is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             written = os.write(self._file, line)
+            while written < len(line):
+                line = line[written:]
+                written = os.write(self._file, line)
+        return body
 
     def close(self) -> None:
         """Close the file; may be called twice."""
@@ -88,7 +96,8 @@ def _body(outcome: QueryOutcome) -> tuple[bytes, bytes]:
         return b"response", response.__pydantic_serializer__.to_json(response)
     except ValueError:
         # Somebody's metadata: what JSON lacks becomes plain data.
-        return b"response", json.dumps(plain(response, max_nodes=sys.maxsize)).encode("ascii")
+        data = plain(response, max_nodes=sys.maxsize, max_text=sys.maxsize)
+        return b"response", json.dumps(data).encode("ascii")
 
 
 class FlightRecorder:

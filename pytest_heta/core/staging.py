@@ -20,7 +20,6 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, BinaryIO, Final, cast
 
-import fsspec
 from filelock import FileLock, Timeout
 
 from pytest_heta.core._dangling import Dangling, dangling_documents
@@ -242,6 +241,8 @@ def _blocks(loaded: LoadedBenchmark, document: BenchmarkDocument) -> Iterable[by
 def _open_origin(loaded: LoadedBenchmark, document: BenchmarkDocument) -> BinaryIO:
     if document.path is not None:
         return _absolute(loaded, document.path).open("rb")
+    import fsspec  # noqa: PLC0415 - most documents have no address
+
     return cast("BinaryIO", fsspec.open(str(document.source_uri), "rb").open())
 
 
@@ -290,9 +291,13 @@ def _is_flat(case: BenchmarkCase) -> bool:
     mappings = [case.labels, case.metadata, expected.metadata]
     for evidence in expected.evidence:
         mappings += (evidence.locator, evidence.metadata)
-    return isinstance(expected.value, _SCALARS) and all(
-        isinstance(value, _SCALARS) for mapping in mappings if mapping for value in mapping.values()
-    )
+    if not isinstance(expected.value, _SCALARS):
+        return False
+    for mapping in mappings:
+        for value in mapping.values():
+            if not isinstance(value, _SCALARS):
+                return False
+    return True
 
 
 def _warnings(dangling: Dangling, problems: Mapping[str, str]) -> tuple[str, ...]:

@@ -40,7 +40,8 @@ def grades(case: BenchmarkCase) -> dict[str, float]:
             grade = evidence_grade(evidence, case)
         grade = max(0.0, grade)
         for document_id in _judged_documents(evidence):
-            judged[document_id] = max(grade, judged.get(document_id, 0.0))
+            if grade > judged.get(document_id, -1.0):
+                judged[document_id] = grade
     return judged
 
 
@@ -51,10 +52,13 @@ def judges_a_document(case: BenchmarkCase) -> bool:
         DatasetInvalidError: if a grade before the first one above 0 is not a
             number.
     """
-    return any(
-        evidence_grade(evidence, case) > 0 and _judged_documents(evidence)
-        for evidence in case.expected.evidence
-    )
+    for evidence in case.expected.evidence:
+        grade = evidence.__dict__["metadata"].get("relevance")
+        if type(grade) is not int or not -LARGEST_GRADE <= grade <= LARGEST_GRADE:
+            grade = evidence_grade(evidence, case)
+        if grade > 0 and _judged_documents(evidence):
+            return True
+    return False
 
 
 def _judged_documents(evidence: BenchmarkEvidence) -> Sequence[str]:

@@ -6,17 +6,11 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 __all__ = ["contains_phrase", "folded", "same_answer"]
 
-# Scripts written without spaces between words, and Hangul, which joins
-# particles to them: Thai, Lao, Myanmar, Hangul, Khmer, Kana, Han.
-_UNSPACED: Final = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff"
-    "\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-    "\U00020000-\U0003ffff]"
-)
 _INSIDE_NUMBER: Final = re.compile(r"(?<=\d)(?=[.,]\d)|(?<=\d[.,])(?=\d)")
 _ARTICLES: Final = re.compile(r"\b(?:a|an|the)\b")
 
@@ -55,7 +49,19 @@ def _cuts_word(text: str, position: int) -> bool:
 
 def _belongs_to_spaced_word(character: str) -> bool:
     # Letters, numbers and the marks that combine with them.
-    return unicodedata.category(character)[0] in "LNM" and not _UNSPACED.match(character)
+    return unicodedata.category(character)[0] in "LNM" and not _unspaced().match(character)
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    """Return a pattern of scripts written without spaces, made when it is first needed."""
+    # And Hangul, which joins particles to words: Thai, Lao, Myanmar, Hangul,
+    # Khmer, Kana, Han.
+    return re.compile(
+        "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff"
+        "\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+        "\U00020000-\U0003ffff]"
+    )
 
 
 def same_answer(answer: str, expected: str) -> bool:

@@ -121,7 +121,7 @@ class BenchmarkDocument(HetaModel):
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
-        given = sum(origin is not None for origin in (self.data, self.path, self.source_uri))
+        given = (self.data is not None) + (self.path is not None) + (self.source_uri is not None)
         if given != 1:
             raise ModelInvalidError(
                 f"BenchmarkDocument: document {self.document_id!r} needs exactly one of data,"

@@ -106,14 +106,23 @@ def call_phase(item: pytest.Item) -> pytest.TestReport:
             del item.stash[caplog_handler_key]
 
 
-def tear_down(item: pytest.Item) -> pytest.TestReport:
-    """Run the teardown phase of an item, and of everything above it, and report it."""
-    from _pytest.logging import caplog_records_key  # noqa: PLC0415
+def tear_down(item: pytest.Item, nextitem: pytest.Item | None) -> pytest.TestReport:
+    """Run the teardown phase of an item that was not set up, and report it.
+
+    Whatever the next item does not need is torn down.
+    """
+    from _pytest.logging import caplog_handler_key, caplog_records_key  # noqa: PLC0415
     from _pytest.runner import call_and_report  # noqa: PLC0415
 
     # What the teardown phase takes away.
     item.stash[caplog_records_key] = {}
-    return call_and_report(item, "teardown", nextitem=None)
+    try:
+        return call_and_report(item, "teardown", nextitem=nextitem)
+    finally:
+        if caplog_records_key in item.stash:
+            del item.stash[caplog_records_key]
+        if caplog_handler_key in item.stash:
+            del item.stash[caplog_handler_key]
 
 
 @contextmanager
@@ -128,14 +137,20 @@ def capturing(item: pytest.Item) -> Iterator[None]:
 
 
 def light_report(
-    item: pytest.Item, when: str, *, duration: float, start: float, stop: float
+    item: pytest.Item,
+    when: str,
+    *,
+    duration: float,
+    start: float,
+    stop: float,
+    is_read: bool = False,
 ) -> pytest.TestReport:
-    """Return the report of a phase that passed, without what nobody reads of it."""
+    """Return the report of a phase that passed, without keywords unless somebody reads it."""
     sections: Sequence[tuple[str, str, str]] = getattr(item, "_report_sections", ())
     return pytest.TestReport(
         getattr(item, "id", item.nodeid),
         item.location,
-        _KEYWORDS,
+        dict.fromkeys(item.keywords, 1) if is_read else _KEYWORDS,
         "passed",
         None,
         when,  # type: ignore[arg-type]

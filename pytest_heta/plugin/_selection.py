@@ -7,14 +7,63 @@ plan, so a worker tells the controller where such stretches begin and end.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import cached_property
 from hashlib import sha256
 from typing import NamedTuple
 
+import pytest
+
 from pytest_heta.core.plan import BenchmarkPlan, Sample
 
-__all__ = ["SelectedSamples", "Stretch", "digest_of_ids", "stretches_of"]
+__all__ = ["SelectedItems", "SelectedSamples", "Stretch", "digest_of_ids", "stretches_of"]
+
+
+class SelectedItems(Mapping[str, tuple[str, Sample]]):
+    """Plan label and sample of selected items, by node id.
+
+    The items know; a dict of what they know would be as large as they are.
+
+    Args:
+        items: The items.
+        known_of: Returns plan label and sample of an item.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[pytest.Item],
+        known_of: Callable[[pytest.Item], tuple[str, Sample]],
+    ) -> None:
+        self._items = items
+        self._known_of = known_of
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[str]:
+        return (item.nodeid for item in self._items)
+
+    def __getitem__(self, node_id: str) -> tuple[str, Sample]:
+        return self._by_node_id[node_id]
+
+    def values(self) -> ValuesView[tuple[str, Sample]]:
+        """Return what is known of the items, in their order."""
+        return _Values(self, map(self._known_of, self._items))
+
+    @cached_property
+    def _by_node_id(self) -> dict[str, tuple[str, Sample]]:
+        return {item.nodeid: self._known_of(item) for item in self._items}
+
+
+class _Values(ValuesView[tuple[str, Sample]]):
+    """Values that are not looked up by their keys."""
+
+    def __init__(self, mapping: SelectedItems, values: Iterable[tuple[str, Sample]]) -> None:
+        super().__init__(mapping)
+        self._given = values
+
+    def __iter__(self) -> Iterator[tuple[str, Sample]]:
+        return iter(self._given)
 
 
 class Stretch(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-__all__ = ["Chunk", "Unit", "UnitsOfTests", "Work"]
+__all__ = ["Chunk", "Progress", "Unit", "UnitsOfTests", "Work"]
 
 Unit = tuple[str, str]
 """Plan label and unit id."""
@@ -44,6 +44,18 @@ class UnitsOfTests(NamedTuple):
 
     stretches: Sequence[tuple[Unit, int, int]] = ()
     splittable: Collection[Unit] = frozenset()
+
+
+class Progress(NamedTuple):
+    """How far a worker has come.
+
+    Attributes:
+        node_id: The last test that it has set up.
+        has_result: Whether the result of that test is known.
+    """
+
+    node_id: str
+    has_result: bool
 
 
 class Chunk(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pytest
@@ -30,8 +32,8 @@ class Asking:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._prefetch: Prefetch | None = None
-        self._indices: dict[pytest.Item, int] = {}
-        self._positions: dict[pytest.Item, int] = {}
+        self._coming = Line(())
+        self._all = Line(())
         folder, name = run.directory / "spool", run.worker_id or "main"
         self._spool = Spool(folder / f"{name}.jsonl")
         # Who would read it, if this process is the only one?
@@ -53,9 +55,9 @@ class Asking:
         if unit is not self.unit or knowledge_base is not self.knowledge_base:
             self.stop()
             self.unit, self.knowledge_base = unit, knowledge_base
-        if item not in self._indices:
+        if self._coming.place(item) is None:
             self._look_ahead(item)
-        index = self._indices.get(item)
+        index = self._coming.place(item)
         if index is not None and self._prefetch is not None:
             answer = self._prefetch.take(index)
             if answer is not None:
@@ -64,7 +66,7 @@ class Asking:
 
     def is_ready(self, item: pytest.Item) -> bool:
         """Whether `answer` has not to wait for an item's sample."""
-        index = self._indices.get(item)
+        index = self._coming.place(item)
         return index is not None and self._prefetch is not None and self._prefetch.is_ready(index)
 
     @property
@@ -75,7 +77,7 @@ class Asking:
     def stop(self) -> None:
         """Ask no more of the current unit: its knowledge base is about to be closed."""
         prefetch, self._prefetch = self._prefetch, None
-        self._indices = {}
+        self._coming = Line(())
         self.unit = self.knowledge_base = None
         if prefetch is not None:
             prefetch.close()
@@ -87,25 +89,30 @@ class Asking:
         if self._recorder is not None:
             self._recorder.close()
 
-    def mark(self, item: pytest.Item | None) -> None:
-        """Note that an item's code runs in the thread of the tests, or for None that none does."""
-        if self._recorder is not None:
-            position = -1 if item is None else self._position(item)
-            self._recorder.slots[MAIN_SLOT] = position + 1
+    @contextmanager
+    def marked(self, item: pytest.Item) -> Iterator[None]:
+        """Note meanwhile that an item's code runs in the thread of the tests."""
+        if self._recorder is None:
+            yield
+            return
+        self._recorder.slots[MAIN_SLOT] = self._position(item) + 1
+        try:
+            yield
+        finally:
+            self._recorder.slots[MAIN_SLOT] = 0
 
     def _ask_alone(self, item: pytest.Item) -> Answer:
         entry, sample = self._entry(), sample_of(item)
-        self.mark(item)
-        outcome, cold = self._run.wait_for(
-            ask_sample(
-                self.knowledge_base,
-                entry.plan,
-                sample,
-                asked=entry.asked,
-                warmup=self._run.options.warmup,
+        with self.marked(item):
+            outcome, cold = self._run.wait_for(
+                ask_sample(
+                    self.knowledge_base,
+                    entry.plan,
+                    sample,
+                    asked=entry.asked,
+                    warmup=self._run.options.warmup,
+                )
             )
-        )
-        self.mark(None)
         self._spool.add(entry.plan.label, sample, outcome, cold=cold)
         return Answer(outcome=outcome, cold=cold)
 
@@ -121,12 +128,12 @@ class Asking:
             self._prefetch.close()
             self._prefetch = None
         if not self._may_look_ahead(item):
-            self._indices = {}
+            self._coming = Line(())
             self.news = (self._entry().plan.label, 1)
             return
-        items, numbers = self._coming(item)
+        items, numbers = self._coming_items(item)
         entry = self._entry()
-        self._indices = {coming: index for index, coming in enumerate(items)}
+        self._coming = Line(items)
         function = getattr(self.knowledge_base, "query", None)
         self._prefetch = Prefetch(
             self._run.loop,
@@ -148,7 +155,7 @@ class Asking:
             spool=self._spool,
             recorder=self._recorder,
             # Without capturing, what is printed is to be seen at once.
-            routes_output=item.config.getoption("capture") != "no",
+            routes_output=item.config.getoption("capture", default="no") != "no",
         )
         self.news = (entry.plan.label, self._prefetch.concurrency)
 
@@ -159,7 +166,7 @@ class Asking:
         # concurrency knows that it does not.
         return self._run.options.concurrency is not None or not _phases.has_fixtures_per_test(item)
 
-    def _coming(self, item: pytest.Item) -> tuple[list[pytest.Item], list[int]]:
+    def _coming_items(self, item: pytest.Item) -> tuple[list[pytest.Item], list[int]]:
         """Return the items of the unit that this process will run from ``item`` on."""
         items = item.session.items
         indices: Any = None
@@ -177,11 +184,37 @@ class Asking:
 
     def _position(self, item: pytest.Item) -> int:
         items = item.session.items
-        position = self._positions.get(item, -1)
-        if not 0 <= position < len(items) or items[position] is not item:
-            self._positions = {item: position for position, item in enumerate(items)}
-            position = self._positions[item]
+        if self._all.items is not items:
+            self._all = Line(items)
+        position = self._all.place(item)
+        assert position is not None, "pytest runs items of the session"  # noqa: S101
         return position
+
+
+class Line:
+    """Items in the order in which they are run; mostly the next one is looked for.
+
+    A dict of all would take more memory than many an item does.
+    """
+
+    def __init__(self, items: Sequence[pytest.Item]) -> None:
+        self.items = items
+        self._last = 0
+
+    def place(self, item: pytest.Item) -> int | None:
+        """Return the place of an item, None if it is not there."""
+        for guess in (self._last, self._last + 1):
+            if guess < len(self.items) and self.items[guess] is item:
+                self._last = guess
+                return guess
+        # Later ones first: items are seldom run again.
+        for start in (self._last, 0):
+            try:
+                self._last = self.items.index(item, start)
+            except ValueError:
+                continue
+            return self._last
+        return None
 
 
 ASKING: Final = pytest.StashKey[Asking]()

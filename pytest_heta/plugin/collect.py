@@ -32,6 +32,7 @@ from pytest_heta.plugin._case_function import (
     heta_mark,
     light_items,
 )
+from pytest_heta.plugin._selection import SelectedItems
 from pytest_heta.plugin.datasets import DATASET_FILES, named_dataset
 from pytest_heta.plugin.ids import distinct_item_ids, unit_node_name
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
@@ -369,14 +370,17 @@ class CollectionPlugin:
     @pytest.hookimpl(wrapper=True)
     def pytest_collection_finish(self, session: pytest.Session) -> Generator[None, None, None]:
         """Note which samples were selected, or stop if a suite is declared wrongly."""
-        self._run.selected = {
-            item.nodeid: (unit.entry.plan.label, sample_of(item))
-            for item in session.items
-            if (unit := unit_node_of(item)) is not None
-        }
+        items = [item for item in session.items if unit_node_of(item) is not None]
+        self._run.selected = SelectedItems(items, _known_of)
         if not self._run.is_worker:
             self._run.check_refusals()
         yield
+
+
+def _known_of(item: pytest.Item) -> tuple[str, Sample]:
+    unit = unit_node_of(item)
+    assert unit is not None  # noqa: S101 - for the type checker: items of units were chosen
+    return unit.entry.plan.label, sample_of(item)
 
 
 def sample_of(item: pytest.Item) -> Sample:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pytest_heta.core.journal import ResultJournal
-from pytest_heta.core.plan import BenchmarkPlan
+from pytest_heta.core.plan import BenchmarkPlan, Sample
 from pytest_heta.core.result import encode_result, failed_result
 from pytest_heta.core.staging import DatasetFacts
 from pytest_heta.errors import one_line
-from pytest_heta.models import EvaluationError, PagedResults, UnitBuild
+from pytest_heta.models import EvaluationError, PagedResults, SampleTally, UnitBuild
 from pytest_heta.plugin.state import Run
 
 __all__ = ["ResultCollector"]
@@ -66,7 +66,7 @@ class ResultCollector:
         # Pytest keeps every report to the end; the result is long.
         payload = carried.pop("heta_result", None)
         if payload is not None:
-            self._take_result(report, payload)
+            self._take_result(report, payload, carried.pop("heta_known", None))
         elif report.when not in _PHASES:
             self._take_crash(report)
         self._take_facts_of_unit(carried)
@@ -95,8 +95,18 @@ class ResultCollector:
             label, at_once = concurrency
             self.concurrency[label] = max(at_once, self.concurrency.get(label, 1))
 
-    def _take_result(self, report: pytest.TestReport, payload: str) -> None:
-        label, sample = self.journal.take(payload)
+    def _take_result(
+        self,
+        report: pytest.TestReport,
+        payload: str,
+        known: tuple[str, Sample, SampleTally] | None = None,
+    ) -> None:
+        """Keep a result; ``known`` is what a report of this process says without the text."""
+        if known is None:
+            label, sample = self.journal.take(payload)
+        else:
+            label, sample, tally = known
+            self.journal.keep(label, sample, tally, payload)
         details = getattr(report, "heta_details", None)
         if details is not None:
             self.details[report.nodeid] = details

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from pytest_heta.benchmarks import BeirBenchmark, JsonlBenchmark, benchmark_from_folder
 from pytest_heta.errors import HetaError
 from pytest_heta.plugin import is_suite_file
 from pytest_heta.protocols import BenchmarkProtocol
@@ -21,8 +21,8 @@ __all__ = [
     "place_for_files",
 ]
 
-DATASET_FILES: Final = {"queries.jsonl": BeirBenchmark, "cases.jsonl": JsonlBenchmark}
-"""The file that stands for a dataset folder in node ids, by what the folder holds."""
+DATASET_FILES: Final = ("queries.jsonl", "cases.jsonl")
+"""Files that stand for a dataset folder in node ids: of a BEIR dataset, and of any other."""
 
 _BENCHMARK_STORAGE: Final = "file://./.benchmarks"
 """Where pytest-benchmark makes a folder in every session, if it is not told otherwise."""
@@ -48,11 +48,25 @@ def named_dataset(session: pytest.Session, path: Path) -> BenchmarkProtocol | No
     ):
         return None
     try:
-        benchmark = benchmark_from_folder(folder)
+        benchmark = _benchmark_of(folder)
     except HetaError as error:
         raise pytest.Collector.CollectError(str(error)) from error
     # A folder has one benchmark, and one file stands for it.
-    return benchmark if DATASET_FILES.get(path.name) is type(benchmark) else None
+    return benchmark if benchmark is not None and path.name == _file_of(benchmark) else None
+
+
+def _benchmark_of(folder: Path) -> BenchmarkProtocol | None:
+    if not any(os.path.isfile(folder / name) for name in DATASET_FILES):  # noqa: PTH113 - never raises
+        return None
+    from pytest_heta.benchmarks import benchmark_from_folder  # noqa: PLC0415 - few have datasets
+
+    return benchmark_from_folder(folder)
+
+
+def _file_of(benchmark: BenchmarkProtocol) -> str:
+    from pytest_heta.benchmarks import BeirBenchmark  # noqa: PLC0415 - it is there by now
+
+    return DATASET_FILES[0 if isinstance(benchmark, BeirBenchmark) else 1]
 
 
 def _is_bare(folder: Path) -> bool:
@@ -103,7 +117,7 @@ def dataset_folders(config: pytest.Config) -> set[Path]:
 
 def _holds_dataset(folder: Path) -> bool:
     try:
-        return benchmark_from_folder(folder) is not None
+        return _benchmark_of(folder) is not None
     except HetaError:
         # It does, and its collection will say what is wrong with it.
         return True

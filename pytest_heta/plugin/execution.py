@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 import pytest
 
 from pytest_heta.core._output import Printed
+from pytest_heta.core.fast_record import FastRecords, Record
 from pytest_heta.core.plan import BenchmarkPlan, FailOn, Sample
 from pytest_heta.core.prefetch import Answer
 from pytest_heta.core.result import case_result, encode_result
@@ -28,12 +29,14 @@ from pytest_heta.reports import (
     error_line,
     missing_reason,
     plain_text,
+    tally_properties,
 )
 
 __all__ = [
     "CLOSING",
     "DATASET",
     "DETAILS",
+    "LATENCY",
     "PAYLOAD",
     "RESULT",
     "UNIT_BUILD",
@@ -62,7 +65,10 @@ DATASET: Final = pytest.StashKey[dict[str, Any]]()
 """What staging the documents found out, beside a unit's build."""
 
 RESULT: Final = pytest.StashKey[EvaluationCaseResult]()
-"""The result of an item, for the outcome of its report."""
+"""The result of an item that may fail, for the outcome of its report."""
+
+LATENCY: Final = pytest.StashKey[float | None]()
+"""Milliseconds that an item's query took, for the duration of its report."""
 
 _PROPERTIES: Final = pytest.StashKey[Iterable[tuple[str, object]]]()
 """What the result of an item added to its properties."""
@@ -114,16 +120,18 @@ class CaseItem:
         Raises:
             pytest.fail.Exception: if ``fail_on`` says so.
         """
-        outcome = self.ask(knowledge_base)
-        self.note(outcome)
-        if outcome.message is not None:
-            pytest.fail(outcome.message, pytrace=False)
-
-    def ask(self, knowledge_base: Any) -> CaseOutcome:
-        """Ask the knowledge base and score the response."""
-        plan = self._entry.plan
         asking = asking_of(self._item.config)
         answer = asking.answer(self._item, knowledge_base)
+        record = self.record(answer)
+        if record is not None:
+            note_payload(self._item, record.payload, tally_properties(record.tally))
+            self._item.stash[LATENCY] = record.tally.latency_ms
+            return
+        self.finish(self.conclude(answer, asking))
+
+    def conclude(self, answer: Answer, asking: Asking) -> CaseOutcome:
+        """Score what came of asking, as far as that was not done, and make the record."""
+        plan = self._entry.plan
         if answer.printed:
             self._show_printed(answer.printed)
         staged = self._run.staged_or_none(self._entry)
@@ -145,6 +153,27 @@ class CaseItem:
             failure_message(result, fail_on_of(self._run, plan)),
         )
 
+    def record(self, answer: Answer) -> Record | None:
+        """Return the record of an ordinary answer that lets the item pass, None for any other."""
+        if answer.printed or answer.scores is not None or self._run.options.show:
+            return None
+        entry, run = self._entry, self._run
+        if entry.fast_records is None:
+            entry.fast_records = FastRecords(entry.plan, entry.scorer, run.options.responses)
+        staged = run.staged_or_none(entry)
+        record = entry.fast_records.record(
+            self.sample,
+            self.case,
+            answer.outcome,
+            answer.response_json,
+            cold=answer.cold,
+            node_id=self._item.nodeid,
+            is_document=staged.knows if staged is not None else None,
+        )
+        if record is not None and record.missed and fail_on_of(run, entry.plan) == "miss":
+            return None
+        return record
+
     def _scores(self, answer: Answer, asking: Asking) -> list[EvaluationScore]:
         """Return all scores of an answer, asking those evaluators that were not asked yet."""
         scorer, outcome = self._entry.scorer, answer.outcome
@@ -152,10 +181,9 @@ class CaseItem:
         if scores is None:
             case_plan = self._entry.plan.cases[self.sample.case]
             scores = scorer.begin(self.case, case_plan, outcome.response, outcome.error)
-        if None in scores and outcome.response is not None:
-            asking.mark(self._item)
-            self._run.wait_for(scorer.ask(scores, self.case, outcome.response))
-            asking.mark(None)
+        if outcome.response is not None and any(score is None for score in scores):
+            with asking.marked(self._item):
+                self._run.wait_for(scorer.ask(scores, self.case, outcome.response))
         return cast("list[EvaluationScore]", scores)
 
     def _show_printed(self, printed: Printed) -> None:
@@ -164,8 +192,17 @@ class CaseItem:
             text = "".join(text for stream, text in printed if stream == name)
             self._item.add_report_section("call", name, text)
 
-    def note(self, outcome: CaseOutcome) -> None:
-        """Leave what came of the item with it, for the reports of its phases."""
+    def finish(self, outcome: CaseOutcome) -> None:
+        """Leave what came of the item with it, for its reports, and fail it if it has to.
+
+        Raises:
+            pytest.fail.Exception: if ``fail_on`` says so.
+        """
+        self._note(outcome)
+        if outcome.message is not None:
+            pytest.fail(outcome.message, pytrace=False)
+
+    def _note(self, outcome: CaseOutcome) -> None:
         note_result(self._item, outcome.result, outcome.payload)
         show_details(self._item, self._entry.plan, self.case, outcome.result, outcome.response)
         if outcome.exception is not None and self._run.config.get_verbosity() >= VERY_VERBOSE:
@@ -177,11 +214,16 @@ class CaseItem:
 def note_result(item: pytest.Item, result: EvaluationCaseResult, payload: str) -> None:
     """Leave a result with its item, for the reports of its phases."""
     item.stash[RESULT] = result
+    item.stash[LATENCY] = result.latency_ms
+    note_payload(item, payload, case_properties(result))
+
+
+def note_payload(item: pytest.Item, payload: str, properties: Sequence[tuple[str, object]]) -> None:
+    """Leave what travels to the controller, and what other plugins see of it, with an item."""
     item.stash[PAYLOAD] = payload
     # Another plugin may run an item again: only its last result counts.
     for shown in item.stash.get(_PROPERTIES, ()):
         item.user_properties.remove(shown)
-    properties = case_properties(result)
     item.stash[_PROPERTIES] = properties
     item.user_properties.extend(properties)
 

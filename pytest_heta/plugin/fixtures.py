@@ -44,7 +44,6 @@ class RunUnit:
         document_ids: Ids of its documents; empty means all of the benchmark.
         case_ids: Ids of the cases that will be asked.
         metadata: What the adapter says of the unit.
-        workspace: A folder of its own, removed after the unit.
     """
 
     def __init__(self, run: Run, node: UnitNode) -> None:
@@ -56,7 +55,19 @@ class RunUnit:
         self.document_ids = node.unit.document_ids
         self.case_ids = node.unit.case_ids
         self.metadata = node.unit.metadata
-        self.workspace: Path = run.directory / "units" / portable_name(node.nodeid)
+        self._folder: Path = run.directory / "units" / portable_name(node.nodeid)
+
+    @property
+    def recipe(self) -> Any:
+        """The recipe of the benchmark."""
+        return self._node.entry.recipe
+
+    @property
+    def workspace(self) -> Path:
+        """A folder of its own, made when it is asked for and removed after the unit."""
+        # There may be thousands of units, and most recipes write nothing.
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return self._folder
 
     @property
     def source_keys(self) -> tuple[str, ...]:
@@ -100,7 +111,7 @@ class RunUnit:
                     unit_id=self.unit_id,
                     objects=staged.store(keys),
                     source_keys=keys,
-                    workspace=self.workspace,
+                    workspace=self._folder,
                     cache=cache,
                     key=key,
                 )
@@ -138,7 +149,8 @@ class RunUnit:
                 if problem is not None:
                     self._node.stash[CLOSING] = problem
         finally:
-            shutil.rmtree(self.workspace, ignore_errors=True)
+            if self._folder.exists():
+                shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _unit_node(request: pytest.FixtureRequest) -> UnitNode:
@@ -154,18 +166,18 @@ def _unit_node(request: pytest.FixtureRequest) -> UnitNode:
 
 
 @pytest.fixture(scope="class")
-def heta_recipe(request: pytest.FixtureRequest) -> Any:
-    """The knowledge recipe of the current benchmark."""
-    return _unit_node(request).entry.recipe
-
-
-@pytest.fixture(scope="class")
 def heta_unit(request: pytest.FixtureRequest) -> Iterator[RunUnit]:
     """The current run unit: its documents, and ``build(recipe)``."""
     unit = RunUnit(run_of(request.config), _unit_node(request))
-    unit.workspace.mkdir(parents=True, exist_ok=True)
     yield unit
     unit.close()
+
+
+@pytest.fixture(scope="class")
+def heta_recipe(heta_unit: RunUnit) -> Any:
+    """The knowledge recipe of the current benchmark."""
+    # Not by ``request``: pytest makes one anew for each test of the unit.
+    return heta_unit.recipe
 
 
 @pytest.fixture(scope="class")

@@ -10,20 +10,23 @@ results are the same on both.
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
 from time import time
 from typing import Any, Final
 
 import pytest
 
+from pytest_heta.core.fast_record import Record
+from pytest_heta.core.plan import Sample
+from pytest_heta.core.prefetch import Answer
+from pytest_heta.models import SampleTally
 from pytest_heta.plugin import _phases
 from pytest_heta.plugin._case_function import CaseFunction
 from pytest_heta.plugin.asking import Asking, asking_of, stop_asking
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
 from pytest_heta.plugin.execution import CaseItem, CaseOutcome
 from pytest_heta.plugin.state import Run
-from pytest_heta.reports import case_properties
+from pytest_heta.reports import case_properties, tally_properties
 
 __all__ = ["ProtocolPlugin", "foreign_hooks", "listened_phases"]
 
@@ -36,9 +39,6 @@ _PHASE_HOOKS: Final = (
     "pytest_pyfunc_call",
 )
 """What another plugin may hook to see every item."""
-
-_THRESHOLDS: Final = (20_000, 20, 20)
-"""Of the garbage collector: a case leaves objects by the hundred, and no cycles."""
 
 _HARMLESS: Final = (
     "_pytest.",
@@ -53,6 +53,14 @@ _HARMLESS: Final = (
 """Modules whose hooks do nothing for a case."""
 
 _INTERACTIVE: Final = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "log_cli")
+
+
+def _ini(config: pytest.Config, name: str) -> Any:
+    """Return an ini option of a plugin, None if there is no such plugin."""
+    try:
+        return config.getini(name)
+    except ValueError:
+        return None
 
 
 def foreign_hooks(hooks: Any, names: Sequence[str] = _PHASE_HOOKS) -> list[str]:
@@ -79,22 +87,16 @@ def hears_starts(config: pytest.Config, hooks: Any) -> bool:
 
 def listened_phases(config: pytest.Config) -> tuple[str, ...]:
     """Return the phases of a passed item whose reports somebody reads."""
-    if foreign_hooks(config.hook, ["pytest_runtest_logreport"]):
+    counts_setups = _ini(config, "console_output_style") == "times"
+    if counts_setups or foreign_hooks(config.hook, ["pytest_runtest_logreport"]):
         return ("setup", "call", "teardown")
     if getattr(config.option, "xmlpath", None):
         return ("call", "teardown")
     return ("call",)
 
 
-@contextmanager
-def _little_collecting() -> Iterator[None]:
-    thresholds = gc.get_threshold()
-    if 0 < thresholds[0] < _THRESHOLDS[0]:
-        gc.set_threshold(*_THRESHOLDS)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
+Known = tuple[str, Sample, SampleTally]
+"""Plan label, sample and tally of a result."""
 
 
 class ProtocolPlugin:
@@ -102,7 +104,7 @@ class ProtocolPlugin:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._by_path: dict[object, bool] = {}
+        self._by_path: dict[object, tuple[Any, bool]] = {}
         self._by_unit: tuple[UnitNode | None, bool] = (None, False)
         self._plain_fixtures: dict[int, bool] = {}
         self._hooks: Any = None
@@ -116,17 +118,10 @@ class ProtocolPlugin:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
-        """Collect garbage less often: there is next to none."""
-        with _little_collecting():
-            collected = yield
-            gc.freeze()
-        return collected
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self) -> Generator[None, object, object]:
         """Keep the garbage collector away from what lives as long as the session."""
-        with _little_collecting():
-            return (yield)
+        collected = yield
+        gc.freeze()
+        return collected
 
     @pytest.hookimpl(tryfirst=True, specname="pytest_runtestloop")
     def pytest_runtestloop_over_units(self, session: pytest.Session) -> bool | None:
@@ -172,29 +167,29 @@ class ProtocolPlugin:
     ) -> bool | None:
         """Run an inner case of a unit, and those that follow it if nobody sees the difference."""
         asking = asking_of(item.config) if self._run.options.protocol == "auto" else None
-        if asking is None or not self._is_inner(item, nextitem, asking):
+        if asking is None or not self._is_inner(item, asking):
             return None
         if self._runs_users_code_here(asking):
-            self._run_call_phase(item)
+            self._run_call_phase(item, nextitem)
             return True
         try:
-            self._run_light_from(item, asking)
+            self._run_light_from(item, nextitem, asking)
         finally:
             self._show_dots()
         return True
 
-    def _run_light_from(self, item: pytest.Item, asking: Asking) -> None:
+    def _run_light_from(
+        self, item: pytest.Item, nextitem: pytest.Item | None, asking: Asking
+    ) -> None:
         """Run an item, and those that follow it as long as they are like it."""
         session = item.session
         while True:
-            self._run_light(item, asking)
-            if self._position < 0 or session.shouldfail or session.shouldstop:
+            self._run_light(item, nextitem, asking)
+            ends = self._position < 0 or session.shouldfail or session.shouldstop
+            if ends or nextitem is None or not self._is_inner(nextitem, asking):
                 return
-            following, after = self._pair(session.items, self._position + self._ran)
-            if not self._is_inner(following, after, asking):
-                return
+            item, nextitem = self._pair(session.items, self._position + self._ran)
             self._ran += 1
-            item = following
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
@@ -208,14 +203,12 @@ class ProtocolPlugin:
         """Stop what is still under way in an interrupted run."""
         stop_asking(session.config)
 
-    def _is_inner(self, item: pytest.Item, nextitem: pytest.Item | None, asking: Asking) -> bool:
-        """Whether an item may leave out its setup and its teardown."""
+    def _is_inner(self, item: pytest.Item, asking: Asking) -> bool:
+        """Whether an item may leave out its setup: what the unit needs is there."""
         unit = asking.unit
         return (
             unit is not None
             and item.parent is unit
-            and nextitem is not None
-            and nextitem.parent is unit
             and self._is_plain_unit(unit)
             and self._is_plain(item)
         )
@@ -225,10 +218,11 @@ class ProtocolPlugin:
             path = unit.path
             if path not in self._by_path:
                 # One proxy for all items of a file: making it is not cheap.
-                self._hooks = unit.ihook
-                self._by_path[path] = self._is_plain_session(self._hooks)
+                hooks = unit.ihook
+                self._by_path[path] = (hooks, self._is_plain_session(hooks))
+            self._hooks, plain = self._by_path[path]
             marked = any(node.own_markers for node in unit.listchain())
-            self._by_unit = (unit, self._by_path[path] and not marked)
+            self._by_unit = (unit, plain and not marked)
         return self._by_unit[1]
 
     def _is_plain_session(self, hooks: Any) -> bool:
@@ -240,7 +234,9 @@ class ProtocolPlugin:
             self._dots = _phases.PassedDots.find(config, hooks)
         return (
             not any(config.getoption(name, default=False) for name in _INTERACTIVE)
-            and not config.getini("log_cli")
+            and not _ini(config, "log_cli")
+            # It would take many cases for one that takes long.
+            and float(_ini(config, "faulthandler_timeout") or 0) <= 0
             and not foreign_hooks(hooks)
             and _phases.runs_phases_alone(config)
         )
@@ -264,18 +260,22 @@ class ProtocolPlugin:
 
     # -- running ----------------------------------------------------------------
 
-    def _run_call_phase(self, item: pytest.Item) -> None:
+    def _run_call_phase(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run only the call phase: users' code runs in it, in this thread."""
         start = time()
         self._hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         case = self._case(item)
         item.funcargs = {"heta_case": case, "heta_kb": asking_of(item.config).knowledge_base}  # type: ignore[attr-defined]
         self._report_phase(item, "setup", start, start)
-        _phases.call_phase(item)
-        self._finish(item)
+        try:
+            _phases.call_phase(item)
+        finally:
+            # Otherwise every item keeps its knowledge base.
+            item.funcargs = {}  # type: ignore[attr-defined]
+        self._finish(item, nextitem)
         self._hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
-    def _run_light(self, item: pytest.Item, asking: Asking) -> None:
+    def _run_light(self, item: pytest.Item, nextitem: pytest.Item | None, asking: Asking) -> None:
         """Report what came of an item whose code runs elsewhere."""
         start = time()
         if self._hears_starts:
@@ -285,35 +285,63 @@ class ProtocolPlugin:
         outcome: CaseOutcome | None = None
         raised: BaseException | None = None
         try:
-            outcome = self._ask(item, case, asking)
+            answer = self._answer(item, asking)
+            record = case.record(answer)
+            if record is None:
+                outcome = case.conclude(answer, asking)
         except (KeyboardInterrupt, pytest.exit.Exception):
             raise
         except BaseException as error:  # noqa: BLE001 - reported below, as pytest does
-            raised = error
-        if outcome is not None and outcome.message is None and not self._run.options.show:
-            self._report_passed(item, outcome, start)
+            record, raised = None, error
+        if record is not None:
+            self._report_record(item, record, start)
+        elif outcome is not None and outcome.message is None and not self._run.options.show:
+            item.user_properties.extend(case_properties(outcome.result))
+            latency_ms = outcome.result.latency_ms
+            self._report_passed(item, outcome.payload, latency_ms, start)
         else:
             self._report_by_hooks(item, case, outcome, raised)
-        self._finish(item)
+        self._finish(item, nextitem)
         if self._hears_starts:
             self._hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
-    def _ask(self, item: pytest.Item, case: CaseItem, asking: Asking) -> CaseOutcome:
+    def _answer(self, item: pytest.Item, asking: Asking) -> Answer:
         if asking.is_ready(item):
-            return case.ask(asking.knowledge_base)
+            return asking.answer(item, asking.knowledge_base)
         self._show_dots()
         with _phases.capturing(item):
-            return case.ask(asking.knowledge_base)
+            return asking.answer(item, asking.knowledge_base)
 
-    def _report_passed(self, item: pytest.Item, outcome: CaseOutcome, start: float) -> None:
+    def _report_record(self, item: pytest.Item, record: Record, start: float) -> None:
         if len(self._phases) > 1:
             # Otherwise nobody is there to read them.
-            item.user_properties.extend(case_properties(outcome.result))
-        latency = outcome.result.latency_ms or 0.0
+            item.user_properties.extend(tally_properties(record.tally))
+        known: Known | None = None
+        unit = unit_node_of(item)
+        if unit is not None and not self._run.is_worker:
+            known = (unit.entry.plan.label, sample_of(item), record.tally)
+        self._report_passed(item, record.payload, record.tally.latency_ms, start, known)
+
+    def _report_passed(
+        self,
+        item: pytest.Item,
+        payload: str,
+        latency_ms: float | None,
+        start: float,
+        known: Known | None = None,
+    ) -> None:
         report = _phases.light_report(
-            item, "call", duration=latency / 1000, start=start, stop=time()
+            item,
+            "call",
+            duration=(latency_ms or 0.0) / 1000,
+            start=start,
+            stop=time(),
+            is_read="setup" in self._phases,
         )
-        report.heta_result = outcome.payload  # type: ignore[attr-defined]
+        report.heta_result = payload  # type: ignore[attr-defined]
+        if known is not None:
+            # The collector is in this process: it need not read the text.
+            report.heta_known = known  # type: ignore[attr-defined]
         if self._dots is None:
             self._hooks.pytest_runtest_logreport(report=report)
         else:
@@ -336,15 +364,13 @@ class ProtocolPlugin:
         def conclude() -> None:
             if outcome is None:
                 raise raised or AssertionError
-            case.note(outcome)
-            if outcome.message is not None:
-                pytest.fail(outcome.message, pytrace=False)
+            case.finish(outcome)
 
         self._show_dots()
         call = pytest.CallInfo.from_call(conclude, when="call")
         report = self._hooks.pytest_runtest_makereport(item=item, call=call)
         self._hooks.pytest_runtest_logreport(report=report)
-        if call.excinfo is not None and not hasattr(report, "wasxfail"):
+        if report.failed and call.excinfo is not None:
             self._hooks.pytest_exception_interact(node=item, call=call, report=report)
 
     def _case(self, item: pytest.Item) -> CaseItem:
@@ -354,14 +380,24 @@ class ProtocolPlugin:
 
     def _report_phase(self, item: pytest.Item, when: str, start: float, stop: float) -> None:
         if when in self._phases:
-            report = _phases.light_report(item, when, duration=0.0, start=start, stop=stop)
+            report = _phases.light_report(
+                item,
+                when,
+                duration=0.0,
+                start=start,
+                stop=stop,
+                is_read="setup" in self._phases,
+            )
             self._hooks.pytest_runtest_logreport(report=report)
 
-    def _finish(self, item: pytest.Item) -> None:
+    def _finish(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         session = item.session
         if session.shouldfail or session.shouldstop:
-            # The run ends here: what is open is closed while it can be reported.
-            _phases.tear_down(item)
+            nextitem = None  # the run ends here
+        if nextitem is None or nextitem.parent is not item.parent:
+            # What the unit opened is closed, and that is reported.
+            self._show_dots()
+            _phases.tear_down(item, nextitem)
         else:
             now = time()
             self._report_phase(item, "teardown", now, now)

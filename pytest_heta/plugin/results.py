@@ -11,12 +11,14 @@ import pytest
 from pytest_heta.core._calls import evaluation_error
 from pytest_heta.core.result import encode_result, failed_result
 from pytest_heta.errors import BuildError, HetaError
+from pytest_heta.models import EvaluationCaseResult
 from pytest_heta.plugin.asking import asking_of
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
 from pytest_heta.plugin.execution import (
     CLOSING,
     DATASET,
     DETAILS,
+    LATENCY,
     PAYLOAD,
     RESULT,
     UNIT_BUILD,
@@ -95,18 +97,26 @@ class ReportPlugin:
         if asking.news is not None:
             report.heta_concurrency = list(asking.news)  # type: ignore[attr-defined]
             asking.news = None
-        payload, result = _taken(item.stash, PAYLOAD), _taken(item.stash, RESULT)
-        if payload is None or result is None:
+        payload, latency_ms = _taken(item.stash, PAYLOAD), _taken(item.stash, LATENCY)
+        result = _taken(item.stash, RESULT)
+        if payload is None:
             return
         report.heta_result = payload  # type: ignore[attr-defined]
         details = _taken(item.stash, DETAILS)
         if details is not None:
             report.heta_details = details  # type: ignore[attr-defined]
-        if result.latency_ms is not None:
-            report.duration = result.latency_ms / 1000
+        if latency_ms is not None:
+            report.duration = latency_ms / 1000
+        if report.failed and result is not None:
+            self._expect_failure(unit, report, result)
+
+    def _expect_failure(
+        self, unit: UnitNode, report: pytest.TestReport, result: EvaluationCaseResult
+    ) -> None:
+        """Make a failure that only gates are to judge an expected one."""
         # Only what gates see is left to them: another plugin may fail the item, too.
         reason = failure_message(result, "gate")
-        if report.failed and reason and fail_on_of(self._run, unit.entry.plan) == "gate":
+        if reason and fail_on_of(self._run, unit.entry.plan) == "gate":
             report.outcome = "skipped"
             report.wasxfail = reason
 

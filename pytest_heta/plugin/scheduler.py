@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import pytest
 from xdist.report import report_collection_diff
 from xdist.workermanage import parse_tx_spec_config
 
-from pytest_heta.plugin._work import Unit, UnitsOfTests, Work
+from pytest_heta.plugin._work import Progress, Unit, UnitsOfTests, Work
 
-__all__ = ["Progress", "UnitScheduling", "WorkerWatch"]
+__all__ = ["UnitScheduling", "WorkerWatch"]
 
 _LEAST_PENDING: Final = 2
 """A worker runs its last test only when it knows of the next, or of the end."""
@@ -24,18 +24,6 @@ _BUILD_ATTEMPTS: Final = 2
 """So many workers may die of building one unit; one may have died of a lack of memory."""
 
 _NO_UNIT: Final = -1
-
-
-class Progress(NamedTuple):
-    """How far a worker has come.
-
-    Attributes:
-        node_id: The last test that it has set up.
-        has_result: Whether the result of that test is known.
-    """
-
-    node_id: str
-    has_result: bool
 
 
 class WorkerWatch(Protocol):

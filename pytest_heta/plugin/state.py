@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Coroutine, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core.cache import KnowledgeBaseCache
+from pytest_heta.core.fast_record import FastRecords
 from pytest_heta.core.gates import Gate, measures_of_gates
 from pytest_heta.core.plan import (
     BenchmarkPlan,
@@ -48,6 +49,9 @@ class PlanEntry:
     recipe: Any
     asked: set[tuple[str, str]] = field(default_factory=set)
     """Pairs of unit and mode that were asked in this process: the next is warm."""
+
+    fast_records: FastRecords | None = None
+    """What makes the records of ordinary samples; made when it is needed."""
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -261,7 +265,7 @@ class Run:
     def dataset_facts(self, entry: PlanEntry) -> dict[str, Any] | None:
         """Return what staging found out, None if it failed or was not asked for."""
         staged = self.staged_or_none(entry)
-        return asdict(staged.facts) if staged is not None else None
+        return staged.facts._asdict() if staged is not None else None
 
     def staged_or_none(self, entry: PlanEntry) -> StagedDocuments | None:
         """Return the staged documents, None if staging failed or was not asked for."""

@@ -11,11 +11,10 @@ import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from filelock import FileLock
-from xdist.dsession import get_default_max_worker_restart
 
 from pytest_heta.core.cache import is_cacheable
 from pytest_heta.core.plan import BenchmarkPlan, Sample
@@ -23,14 +22,16 @@ from pytest_heta.core.spool import executing
 from pytest_heta.errors import first_of
 from pytest_heta.plugin._phases import fixture_is_ours, forget_in_junit
 from pytest_heta.plugin._selection import SelectedSamples, Stretch, digest_of_ids, stretches_of
-from pytest_heta.plugin._work import Unit, UnitsOfTests
+from pytest_heta.plugin._work import Progress, Unit, UnitsOfTests
 from pytest_heta.plugin.caching import facts_for_worker
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
 from pytest_heta.plugin.datasets import names_paths
 from pytest_heta.plugin.protocol import listened_phases
-from pytest_heta.plugin.scheduler import Progress, UnitScheduling
 from pytest_heta.plugin.state import Run, will_run
 from pytest_heta.reports import plain_text
+
+if TYPE_CHECKING:
+    from pytest_heta.plugin.scheduler import UnitScheduling
 
 __all__ = ["ControllerPlugin", "WorkerPlugin"]
 
@@ -157,6 +158,9 @@ class ControllerPlugin:
         """Take the place of the plain ``-n N`` scheduler."""
         if config.getoption("dist") != "load":
             return None
+        # It imports pytest-xdist, which other sessions do without.
+        from pytest_heta.plugin.scheduler import UnitScheduling  # noqa: PLC0415
+
         self._scheduler = UnitScheduling(config, log, self)
         return self._scheduler
 
@@ -191,6 +195,8 @@ class ControllerPlugin:
 
     def restarts_left(self) -> float:
         """Return how many more workers may die and be replaced; -1 if the last one is not."""
+        from xdist.dsession import get_default_max_worker_restart  # noqa: PLC0415 - as above
+
         most = get_default_max_worker_restart(self._run.config)
         return inf if most is None else most - self._deaths
 

@@ -14,7 +14,7 @@ from pytest_heta.reports._scores import error_line, missing_reason
 from pytest_heta.reports._summary import summary_table
 from pytest_heta.reports._worst import WorstCase, worst_cases, worst_cases_lines
 from pytest_heta.reports.json_file import ReportFile, check_writable, read_reports, write_reports
-from pytest_heta.reports.junit import case_properties, suite_properties
+from pytest_heta.reports.junit import case_properties, suite_properties, tally_properties
 from pytest_heta.reports.option import ReportTarget, parse_report_option
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "read_reports",
     "suite_properties",
     "summary_table",
+    "tally_properties",
     "worst_cases",
     "worst_cases_lines",
     "write_reports",

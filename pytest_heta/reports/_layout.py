@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 __all__ = ["Column", "Group", "display_width", "pad", "shorten", "table", "wrap"]
 
@@ -71,8 +70,7 @@ def _short_words(words: Iterable[str], width: int) -> Iterator[str]:
         yield rest
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column of a table: a header over one cell for each row."""
 
     header: str
@@ -90,8 +88,7 @@ class Column:
         return [pad(text, width, right=self.right) for text in (self.header, *self.cells)]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Columns that stand together: values, and the counts that hold for all of them."""
 
     values: tuple[Column, ...]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappush, heappushpop
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_heta.models import (
     Direction,
@@ -29,8 +28,7 @@ _Place = tuple[bool, float, int]
 """Whether a sample errored, how bad its value is, and its negative index."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorstCase:
+class WorstCase(NamedTuple):
     """A sample that is worth a look.
 
     Attributes:

@@ -11,6 +11,7 @@ from pytest_heta.models import (
     EvaluationScore,
     MetricSummary,
     ModeSummary,
+    SampleTally,
 )
 from pytest_heta.reports._gates import gate_line
 from pytest_heta.reports._inert import plain_text
@@ -18,7 +19,7 @@ from pytest_heta.reports._layout import shorten
 from pytest_heta.reports._scores import missing_reason
 from pytest_heta.reports._summary import report_label
 
-__all__ = ["case_properties", "suite_properties"]
+__all__ = ["case_properties", "suite_properties", "tally_properties"]
 
 _TEXT_WIDTH: Final = 200
 
@@ -92,6 +93,14 @@ def case_properties(result: EvaluationCaseResult) -> list[Property]:
     if result.error is not None:
         properties.append(("error_type", result.error.error_type))
     return [(plain_text(name), plain_text(value)) for name, value in properties]
+
+
+def tally_properties(tally: SampleTally) -> list[Property]:
+    """Return what `case_properties` returns of a sample that succeeded, and scored numbers only."""
+    properties = [(plain_text(score.name), str(score.value)) for score in tally.scores]
+    if tally.latency_ms is not None:
+        properties.append(("latency_ms", f"{tally.latency_ms:.3f}"))
+    return properties
 
 
 def _score_property(score: EvaluationScore) -> Property:

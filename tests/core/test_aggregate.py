@@ -384,6 +384,7 @@ class TestReport:
             "finished_samples": 1,
             "planned_cases": 2,
             "dataset_cases": 3,
+            "knowledge_bases": {"built": 0, "reused": 0, "failed": 0},
             "warnings": [],
             "label": "tiny",
         }

@@ -105,7 +105,7 @@ class TestRun:
             monkeypatch.setattr(future, "result", interrupt)
             return future
 
-        def interrupt():
+        def interrupt(timeout=None):
             raise KeyboardInterrupt
 
         monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)

@@ -63,6 +63,18 @@ class TestSnapshot:
         monkeypatch.setattr(snapshot, "PACKAGES", ("pytest", "no-such-package"))
         assert package_versions() == {"pytest": version("pytest")}
 
+    def test_versions_are_those_that_packages_state(self, tmp_path, monkeypatch):
+        texts = {
+            "stated-1.dist-info/METADATA": "Name: stated\nVersion: 2.0\n\nVersion: 3.0\n",
+            "old-1.egg-info/PKG-INFO": "Name: old\nVersion: 4.0\n",
+        }
+        for name, text in texts.items():
+            (tmp_path / name).parent.mkdir()
+            (tmp_path / name).write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(snapshot, "PACKAGES", ("stated", "old"))
+        assert package_versions() == {"stated": "2.0", "old": "4.0"}
+
 
 class TestCommit:
     def test_it_is_that_of_the_folder(self, tmp_path):

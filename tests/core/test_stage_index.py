@@ -75,3 +75,8 @@ def test_the_first_repeated_id_is_named(tmp_path):
         # The writer is told "b" for the rows 1 and 3, and "a" for 0 and 4.
         written(tmp_path, "abcba")
     assert not (tmp_path / "places.bin").exists()
+
+
+def test_the_first_repeated_of_many_ids_is_named(tmp_path):
+    with pytest.raises(DuplicateIdError, match="document id '300' stands twice"):
+        written(tmp_path, [f"d{number % 300}" for number in range(700)])

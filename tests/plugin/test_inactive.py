@@ -1,5 +1,6 @@
 """A session that does not use the plugin: nothing is done, said or imported."""
 
+import gc
 import os
 import re
 import shutil
@@ -160,6 +161,47 @@ def test_empty_ini_key_does_not_activate(world):
     result = world.run(recipe=None)
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     assert len(hints(result)) == 1
+
+
+def test_run_imports_only_what_it_needs(world):
+    imported = imported_modules(world, "--heta-recipe=recipe.py:recipe")
+    assert "pytest_heta.plugin.activation" in imported
+    unused = {
+        "numpy",  # for the built-in recipes
+        "fsspec",  # for documents that have an address
+        "xdist.dsession",  # for -n
+        "pytest_heta.core.runner",  # for pytest_heta.run
+        "pytest_heta.recipes.local",
+    }
+    assert unused & imported == set()
+
+
+def test_run_without_a_dataset_folder_imports_no_adapter(world):
+    suite = (world.path / "bench_toys.py").read_text(encoding="utf-8")
+    assert "JsonlBenchmark" in suite
+    (world.path / "bench_toys.py").write_text("import pytest_heta\n", encoding="utf-8")
+    (world.path / "test_plain.py").write_text("def test_plain():\n    pass\n", encoding="utf-8")
+    imported = imported_modules(world, "--heta-recipe=recipe.py:recipe")
+    assert not [name for name in imported if name.startswith("pytest_heta.benchmarks")]
+
+
+def test_garbage_is_collected_less_while_a_run_lasts(world):
+    world.suite(
+        extra="import gc\n\ndef test_plain():\n    assert gc.get_threshold()[0] == 20_000\n"
+    )
+    before = gc.get_threshold(), gc.get_freeze_count()
+    world.run().assert_outcomes(passed=7)
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
+
+
+def test_garbage_is_not_collected_when_the_session_wants_none(world):
+    world.suite(extra="import gc\n\ndef test_plain():\n    assert gc.get_threshold()[0] == 0\n")
+    (world.path / "conftest.py").write_text("import gc\n\ngc.set_threshold(0)\n")
+    before = gc.get_threshold()
+    try:
+        world.run().assert_outcomes(passed=7)
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_unknown_marker_is_known(plain):

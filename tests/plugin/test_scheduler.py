@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_heta.plugin._work import UnitsOfTests
-from pytest_heta.plugin.scheduler import Progress, UnitScheduling
+from pytest_heta.plugin._work import Progress, UnitsOfTests
+from pytest_heta.plugin.scheduler import UnitScheduling
 
 
 class Worker:
