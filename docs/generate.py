@@ -3,8 +3,9 @@
     python docs/generate.py
 
 writes ``reference/options.md`` from the table of options, the marker and the
-docstrings of fixtures and hooks, and ``reference/errors.md`` from the
-docstrings of the errors. A test compares the pages with what this renders.
+docstrings of fixtures and hooks, ``reference/errors.md`` from the docstrings
+of the errors, and ``reference/python.md`` from those of functions. A test
+compares the pages with what this renders.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from pytest_heta import errors
+from pytest_heta import api, errors
 from pytest_heta.plugin import MARKER, execution, fixtures, hookspecs
 from pytest_heta.plugin.option_table import OPTIONS, Option
 
@@ -58,6 +59,20 @@ What becomes of an error:
   the end of a run, exit code 1.
 * `CacheError`: a saved knowledge base cannot be used or saved. In a run it is a warning, and the
   knowledge base is built; in `pytest-heta cache`, exit code 1."""
+
+
+_PYTHON_INTRODUCTION: Final = """\
+`pytest_heta.api` runs a benchmark in one call, for a notebook or a script. Failures of units and
+samples are in the report, as with pytest; there are no test items and no exit code.
+
+```python
+from pytest_heta import api
+
+report = api.run("shop", "my_recipe.py:Recipe", concurrency=4, cache_dir="kept")
+print(report.score_summary, report.config_snapshot["concurrency"])
+```"""
+
+_FUNCTIONS: Final = (api.run, api.load_recipe, api.available_recipes)
 
 
 # --- docstrings ----------------------------------------------------------------
@@ -229,7 +244,32 @@ def _first_line(described: object) -> str:
     return _inline((inspect.getdoc(described) or "").split("\n\n")[0].replace("\n", " "))
 
 
-PAGES: Final = {"options.md": options_page, "errors.md": errors_page}
+# --- functions ----------------------------------------------------------------------
+
+
+def python_page() -> str:
+    """Return the page of the functions that run benchmarks without pytest."""
+    return _page(
+        "# From Python", _PYTHON_INTRODUCTION, *(_callable(function) for function in _FUNCTIONS)
+    )
+
+
+def _callable(function: Callable[..., object]) -> str:
+    names = ", ".join(_parameters(function))
+    return f"## `{function.__name__}({names})`\n\n{as_markdown(inspect.getdoc(function) or '')}"
+
+
+def _parameters(function: Callable[..., object]) -> Iterator[str]:
+    """Yield the parameters of a function with their defaults, without types."""
+    keyword_only = inspect.Parameter.KEYWORD_ONLY
+    parameters = list(inspect.signature(function).parameters.values())
+    for before, parameter in zip([None, *parameters], parameters, strict=False):
+        if parameter.kind is keyword_only and (before is None or before.kind is not keyword_only):
+            yield "*"
+        yield str(parameter.replace(annotation=inspect.Parameter.empty))
+
+
+PAGES: Final = {"options.md": options_page, "errors.md": errors_page, "python.md": python_page}
 
 if __name__ == "__main__":
     for name, render in PAGES.items():

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import re
 import sys
+import threading
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
@@ -598,3 +599,38 @@ class TestRun:
 
 class DeclaredModes(Recipe):
     available_queries = ("exact",)
+
+
+class TogetherOnly:
+    """Answers when three are asking at the same time."""
+
+    def __init__(self):
+        self.barrier = threading.Barrier(3, timeout=30)
+        self.threads = set()
+
+    def query(self, text):
+        self.threads.add(threading.get_ident())
+        self.barrier.wait()
+        return {"results": [{"id": "a"}]}
+
+
+class ManyCases(Benchmark):
+    async def cases(self, prepared):
+        for number in range(6):
+            yield BenchmarkCase(case_id=str(number), query=str(number))
+
+
+def test_ordinary_queries_are_asked_at_once_when_that_is_chosen():
+    knowledge_base = TogetherOnly()
+    recipe = SimpleNamespace(name="together", manifest=dict, create=lambda **_: knowledge_base)
+    report = run(ManyCases(), recipe, concurrency=3)
+    assert [result.error for result in report.case_results] == [None] * 6
+    assert [result.case_id for result in report.case_results] == [str(n) for n in range(6)]
+    assert len(knowledge_base.threads) == 3
+    assert report.config_snapshot["concurrency"] == 3
+
+
+def test_a_wrong_max_concurrency_is_refused_before_anything_is_built():
+    recipe = SimpleNamespace(name="odd", manifest=dict, create=pytest.fail, max_concurrency="8")
+    with pytest.raises(RecipeInvalidError, match="max_concurrency = '8'"):
+        run(ManyCases(), recipe)

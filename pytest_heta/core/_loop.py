@@ -10,18 +10,22 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Coroutine, Generator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from time import perf_counter
 from types import coroutine
 from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
+
+from pytest_heta.core._threads import DaemonThreads
 
 __all__ = [
     "Called",
     "LoopThread",
     "await_timed",
     "call",
+    "call_in_threads",
     "call_timed",
     "enter_loop",
     "is_coroutine_function",
@@ -73,7 +77,29 @@ def _on_loop() -> bool:
 
 # One thread for each loop, so that what an ordinary `create` opens (an SQLite
 # connection, say) is used in the thread it was opened in.
-_THREADS: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
+_THREADS: WeakKeyDictionary[asyncio.AbstractEventLoop, DaemonThreads] = WeakKeyDictionary()
+
+
+# What `call_in_threads` chose for the current task.
+_CHOSEN_THREADS: ContextVar[DaemonThreads | None] = ContextVar("heta_threads", default=None)
+
+
+@contextmanager
+def call_in_threads(threads: DaemonThreads | None) -> Iterator[None]:
+    """Let `call` run ordinary functions in these threads; None for the loop's single one."""
+    token = _CHOSEN_THREADS.set(threads)
+    try:
+        yield
+    finally:
+        _CHOSEN_THREADS.reset(token)
+
+
+def _own_thread() -> DaemonThreads:
+    loop = asyncio.get_running_loop()
+    thread = _THREADS.get(loop)
+    if thread is None:
+        thread = _THREADS[loop] = DaemonThreads(1, "heta-sync")
+    return thread
 
 
 async def call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Called:
@@ -86,11 +112,10 @@ async def call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ca
         await enter_loop()
         return await await_timed(function, args, kwargs)
     if _on_loop():
-        loop = asyncio.get_running_loop()
-        thread = _THREADS.get(loop)
-        if thread is None:
-            thread = _THREADS[loop] = ThreadPoolExecutor(1, thread_name_prefix="heta-sync")
-        called = await loop.run_in_executor(thread, call_timed, function, args, kwargs)
+        threads = _CHOSEN_THREADS.get() or _own_thread()
+        called = await asyncio.get_running_loop().run_in_executor(
+            threads, call_timed, function, args, kwargs
+        )
     else:
         called = call_timed(function, args, kwargs)
     if called.error is None and inspect.isawaitable(called.value):

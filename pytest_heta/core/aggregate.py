@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -126,24 +125,27 @@ class _MetricTally:
         self._statuses: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._verdicts: list[bool] = []
+        self._k = metric.k
         self._distinct: list[int] = []
         self._folded = False
 
     def add(self, sample: SampleTally, given: ScoreTally | None) -> ScoreStatus:
         """Count one sample; return the status of the score that it was counted by."""
-        score = given if given is not None else self._missing(sample)
-        self._statuses[score.status] += 1
-        if score.passed is not None:
-            self._verdicts.append(score.passed)
-        if score.value is None:
-            self._reasons[score.reason or score.status] += 1
-            return score.status
-        if isinstance(score.value, str):
-            self._labels[score.value] += 1
+        # Taken apart once: there may be millions.
+        _, value, passed, status, reason = given if given is not None else self._missing(sample)
+        self._statuses[status] += 1
+        if passed is not None:
+            self._verdicts.append(passed)
+        if value is None:
+            self._reasons[reason or status] += 1
+            return status
+        if isinstance(value, str):
+            self._labels[value] += 1
         else:
-            self._values.append(float(score.value))
-        self._note_distinct(sample)
-        return score.status
+            self._values.append(float(value))
+        if self._k is not None and sample.distinct is not None:
+            self._note_distinct(sample.distinct, sample.returned, self._k)
+        return status
 
     def _missing(self, sample: SampleTally) -> ScoreTally:
         name = self.metric.name
@@ -152,13 +154,11 @@ class _MetricTally:
             score = failed_score(name, None)
         return ScoreTally.of(score or errored_score(name, "missing", "no score"))
 
-    def _note_distinct(self, sample: SampleTally) -> None:
-        if self.metric.k is None or sample.distinct is None:
-            return
-        self._distinct.append(sample.distinct)
-        returned = sample.returned if sample.returned is not None else math.inf
+    def _note_distinct(self, distinct: int, returned: int | None, k: int) -> None:
+        self._distinct.append(distinct)
         # Fewer documents than k because fewer results came is no folding.
-        self._folded |= sample.distinct < min(self.metric.k, returned)
+        if distinct < k and (returned is None or distinct < returned):
+            self._folded = True
 
     def summary(self) -> MetricSummary:
         """Return the summary of what was counted."""

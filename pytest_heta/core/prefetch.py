@@ -12,20 +12,20 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from itertools import cycle, islice
 from types import coroutine
 from typing import Any, Final
 
 from pytest_heta.core._loop import Called, LoopThread, await_timed, call_timed
 from pytest_heta.core._output import Printed, print_to, stop_routing
-from pytest_heta.core.plan import BenchmarkPlan, Sample
+from pytest_heta.core._threads import DaemonThreads
+from pytest_heta.core.concurrency import LOOKAHEAD
+from pytest_heta.core.plan import Sample
 from pytest_heta.core.query import PreparedQuery, QueryOutcome
-from pytest_heta.core.score import Scorer
+from pytest_heta.core.questions import Answer, Questions
 from pytest_heta.core.spool import (
     FIRST_THREAD_SLOT,
     LOOP_SLOT,
@@ -34,98 +34,11 @@ from pytest_heta.core.spool import (
     FlightRecorder,
     Spool,
 )
-from pytest_heta.errors import RecipeInvalidError, shown
-from pytest_heta.models import BenchmarkCase, EvaluationScore
 
-__all__ = [
-    "LOOKAHEAD",
-    "Answer",
-    "Prefetch",
-    "Questions",
-    "query_concurrency",
-    "recipe_concurrency",
-]
-
-DEFAULT_CONCURRENCY: Final = 8
-"""Queries at the same time, where ``query`` is a coroutine function."""
-
-LOOKAHEAD: Final = 16
-"""Samples that are asked ahead for each query at the same time: one slow query stops few."""
+__all__ = ["Prefetch"]
 
 _BEGIN_TIMEOUT_S: Final = 0.02
 _CLOSE_TIMEOUT_S: Final = 5.0
-
-
-def recipe_concurrency(recipe: object) -> int | None:
-    """Return the queries that a recipe's knowledge bases take at the same time, if it says so.
-
-    Raises:
-        RecipeInvalidError: if ``max_concurrency`` is not a whole number from 1.
-    """
-    limit = getattr(recipe, "max_concurrency", None)
-    if limit is None or (type(limit) is int and limit >= 1):
-        return limit
-    raise RecipeInvalidError(
-        f"recipe {getattr(recipe, 'name', '?')!r}: max_concurrency = {shown(limit)} is not allowed",
-        hint="use a whole number from 1",
-    )
-
-
-def query_concurrency(chosen: int | None, recipe: object, *, coroutines: bool) -> int:
-    """Return how many queries are asked at the same time.
-
-    Args:
-        chosen: What the user chose, if anything; it comes first.
-        recipe: The recipe, whose ``max_concurrency`` comes next.
-        coroutines: Whether ``query`` is a coroutine function. One that is not
-            is asked alone, in the thread that runs the tests, if nobody says
-            that it may be asked otherwise.
-    """
-    return chosen or recipe_concurrency(recipe) or (DEFAULT_CONCURRENCY if coroutines else 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Questions:
-    """What is asked of one knowledge base.
-
-    Attributes:
-        plan: The plan.
-        cases: The cases with their expectations.
-        scorer: Scores responses.
-        samples: The samples, in the order in which they will be taken.
-        asked: Pairs of unit and mode that were asked in this process.
-        warmup: Queries that are asked before the first of a pair.
-        numbers: What the flight recorder calls each sample.
-    """
-
-    plan: BenchmarkPlan
-    cases: Mapping[str, BenchmarkCase]
-    scorer: Scorer
-    samples: Sequence[Sample]
-    asked: set[tuple[str, str]]
-    warmup: int = 0
-    numbers: Sequence[int] = ()
-
-
-@dataclass(slots=True)
-class Answer:
-    """What came of asking one sample.
-
-    Attributes:
-        outcome: What came of the query.
-        cold: Whether it was the first of its unit and mode in the process.
-        scores: Scores as far as they are known, None if scoring has not begun.
-        printed: What the sample's code printed while another sample was taken.
-        raised: What is no failure of the sample: an interrupt, an exit.
-        response_json: The whole response as JSON text, if it was written down.
-    """
-
-    outcome: QueryOutcome = field(default_factory=QueryOutcome)
-    cold: bool = False
-    scores: list[EvaluationScore | None] | None = None
-    printed: Printed = field(default_factory=list)
-    raised: BaseException | None = None
-    response_json: bytes | None = None
 
 
 class Prefetch:
@@ -138,6 +51,8 @@ class Prefetch:
         concurrency: Queries at the same time.
         spool: Where responses are written as soon as they are there.
         recorder: Where it is noted whose code is running.
+        scored_at_once: Samples whose asynchronous evaluators may wait at the
+            same time; None for as many as queries.
         routes_output: Whether what a sample's code prints is kept with its
             answer, rather than printed at once.
 
@@ -156,6 +71,7 @@ class Prefetch:
         concurrency: int,
         spool: Spool | None = None,
         recorder: FlightRecorder | None = None,
+        scored_at_once: int | None = None,
         routes_output: bool = True,
     ) -> None:
         plan = questions.plan
@@ -170,6 +86,7 @@ class Prefetch:
         }
         self._spool = spool
         self._routes_output = routes_output
+        self._scored_at_once = scored_at_once or concurrency
         self._slots: Any = recorder.slots if recorder is not None else [0] * SLOTS
         self._lookahead = LOOKAHEAD * concurrency
         # Ordinary functions that nobody says may run at the same time stay in
@@ -184,7 +101,7 @@ class Prefetch:
         self._arrived = threading.Event()
         self._begun = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads: DaemonThreads | None = None
         self._tasks: dict[asyncio.Task[None], int] = {}
         self._room: asyncio.Event
         self._scoring: asyncio.Semaphore
@@ -254,7 +171,7 @@ class Prefetch:
             with suppress(TimeoutError):
                 self._thread.run(self._cancel(), timeout_s=2 * _CLOSE_TIMEOUT_S)
         if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads.shutdown()
             self._threads = None
         stop_routing()
 
@@ -313,7 +230,7 @@ class Prefetch:
 
     def _begin(self) -> None:
         self._room = asyncio.Event()
-        self._scoring = asyncio.Semaphore(self.concurrency)
+        self._scoring = asyncio.Semaphore(self._scored_at_once)
         self._notified = False
         for number in range(min(self.concurrency, len(self._samples))):
             slot = FIRST_THREAD_SLOT + number % (SLOTS - FIRST_THREAD_SLOT)
@@ -417,9 +334,9 @@ class Prefetch:
             called = awaited._replace(seconds=awaited.seconds + called.seconds)
         return called, True
 
-    def _pool(self) -> ThreadPoolExecutor:
+    def _pool(self) -> DaemonThreads:
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix="heta-query")
+            self._threads = DaemonThreads(self.concurrency, "heta-query")
         return self._threads
 
     def _call_in_thread(
@@ -495,7 +412,7 @@ class Prefetch:
     def _score_elsewhere(self, index: int, answer: Answer) -> None:
         if self._loop is None:
             self._loop = self._thread.started()
-            self._scoring = asyncio.Semaphore(DEFAULT_CONCURRENCY)
+            self._scoring = asyncio.Semaphore(self._scored_at_once)
             self._notified = False
         self._loop.call_soon_threadsafe(lambda: self._watch(self._score(index, answer), index))
 

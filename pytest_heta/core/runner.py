@@ -14,8 +14,9 @@ from typing import Any
 
 from pytest_heta.core._calls import error_text, evaluation_error
 from pytest_heta.core._in_order import in_order
-from pytest_heta.core._loop import is_coroutine_function
+from pytest_heta.core._loop import call_in_threads
 from pytest_heta.core._plain import portable_name
+from pytest_heta.core._threads import DaemonThreads
 from pytest_heta.core.aggregate import build_report, dataset_metadata, summarise_mode
 from pytest_heta.core.build import (
     BuiltKnowledgeBase,
@@ -25,6 +26,12 @@ from pytest_heta.core.build import (
     knowledge_base_name,
 )
 from pytest_heta.core.cache import KnowledgeBaseCache, is_cacheable
+from pytest_heta.core.concurrency import (
+    LOOKAHEAD,
+    has_coroutine_query,
+    query_concurrency,
+    recipe_concurrency,
+)
 from pytest_heta.core.gates import (
     Gate,
     ResolvedGate,
@@ -42,7 +49,6 @@ from pytest_heta.core.plan import (
     load_benchmark,
     plan_benchmark,
 )
-from pytest_heta.core.prefetch import LOOKAHEAD, query_concurrency
 from pytest_heta.core.result import ResponseLevel, failed_result
 from pytest_heta.core.sample import ask_sample, score_sample, warm_up
 from pytest_heta.core.snapshot import config_snapshot, git_commit
@@ -207,6 +213,7 @@ class _Run:
 
 async def _begin(suite: Suite, recipe: Any, workspace: Path, options: RunnerOptions) -> _Run:
     started_at = datetime.now(UTC)
+    recipe_concurrency(recipe)  # refused before anything is built
     loaded = await load_benchmark(suite, _folders(workspace))
     recipe_name = str(getattr(recipe, "name", ""))
     plan, evaluators = plan_benchmark(
@@ -285,27 +292,32 @@ async def _run_unit(
 async def _ask_unit(
     run: _Run, unit: UnitPlan, built: BuiltKnowledgeBase, cancelled: Callable[[], bool]
 ) -> AsyncGenerator[RunEvent, None]:
-    query = getattr(built.knowledge_base, "query", None)
     at_once = query_concurrency(
         run.options.concurrency,
         run.recipe,
-        coroutines=callable(query) and is_coroutine_function(query),
+        coroutines=has_coroutine_query(built.knowledge_base),
     )
     run.concurrency = max(run.concurrency, at_once)
-    asking = _AskingUnit(run, built.knowledge_base)
+    threads = DaemonThreads(at_once, "heta-query") if at_once > 1 else None
+    asking = _AskingUnit(run, built.knowledge_base, threads)
     work = [partial(asking.ask, sample) for sample in _samples(run.plan, unit)]
     results = in_order(work, at_once=at_once, ahead=at_once * LOOKAHEAD, cancelled=cancelled)
-    async with aclosing(results):
-        async for sample, result in results:
-            yield _keep(run, sample, result)
+    try:
+        async with aclosing(results):
+            async for sample, result in results:
+                yield _keep(run, sample, result)
+    finally:
+        if threads is not None:
+            threads.shutdown()
 
 
 class _AskingUnit:
     """Asks the samples of one unit, several at once."""
 
-    def __init__(self, run: _Run, knowledge_base: Any) -> None:
+    def __init__(self, run: _Run, knowledge_base: Any, threads: DaemonThreads | None) -> None:
         self._run = run
         self._knowledge_base = knowledge_base
+        self._threads = threads
         self._asked: set[tuple[str, str]] = set()
         self._warming = asyncio.Lock()
 
@@ -314,7 +326,10 @@ class _AskingUnit:
         if run.options.warmup:
             async with self._warming:
                 await self._warm_up(sample)
-        outcome, cold = await ask_sample(self._knowledge_base, run.plan, sample, asked=self._asked)
+        with call_in_threads(self._threads):
+            outcome, cold = await ask_sample(
+                self._knowledge_base, run.plan, sample, asked=self._asked
+            )
         result = await score_sample(
             run.evaluators,
             run.plan,

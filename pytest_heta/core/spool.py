@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from pytest_heta.core._plain import plain
+from pytest_heta.core._plain import exception_text, plain
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.query import QueryOutcome
 
@@ -44,33 +44,42 @@ class Spool:
 
     Args:
         path: The file.
+
+    Attributes:
+        problem: Why nothing is written any more, None if all is well. The run
+            goes on: only what a killed process had asked is lost then.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
         self._file: int | None = None
+        self.problem: str | None = None
 
     def add(self, label: str, sample: Sample, outcome: QueryOutcome, *, cold: bool) -> bytes:
         """Append one outcome; it is with the operating system when this returns.
 
         Returns:
             The response, or the error, as JSON text.
-
-        Raises:
-            OSError: if the file cannot be written.
         """
         name, body = _body(outcome)
         line = b'%b,"%b":%b}\n' % (_head(label, sample, outcome, cold=cold), name, body)
         with self._lock:
-            if self._file is None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            written = os.write(self._file, line)
-            while written < len(line):
-                line = line[written:]
-                written = os.write(self._file, line)
+            if self.problem is None:
+                try:
+                    self._write(line)
+                except OSError as error:
+                    self.problem = exception_text(error)
         return body
+
+    def _write(self, line: bytes) -> None:
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        written = os.write(self._file, line)
+        while written < len(line):
+            line = line[written:]
+            written = os.write(self._file, line)
 
     def close(self) -> None:
         """Close the file; may be called twice."""

@@ -12,9 +12,9 @@ import pytest
 
 from pytest_heta.api import load_recipe
 from pytest_heta.core._plain import exception_text
+from pytest_heta.core.concurrency import recipe_concurrency
 from pytest_heta.core.gates import Gate, parse_gate
 from pytest_heta.core.plan import check_name, recipe_modes
-from pytest_heta.core.prefetch import recipe_concurrency
 from pytest_heta.errors import HetaError, did_you_mean
 from pytest_heta.models import EvaluationReport
 from pytest_heta.plugin import fixtures

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_heta.core._loop import is_coroutine_function
-from pytest_heta.core.prefetch import Answer, Prefetch, Questions, query_concurrency
+from pytest_heta.core.concurrency import has_coroutine_query, query_concurrency
+from pytest_heta.core.prefetch import Prefetch
+from pytest_heta.core.questions import Answer, Questions
 from pytest_heta.core.sample import ask_sample
 from pytest_heta.core.spool import MAIN_SLOT, FlightRecorder, Spool
 from pytest_heta.plugin import _phases
@@ -41,6 +42,7 @@ class Asking:
         self.unit: UnitNode | None = None
         self.knowledge_base: Any = None
         self.news: tuple[str, int] | None = None
+        self._told_problem = False
 
     # -- asking -----------------------------------------------------------------
 
@@ -68,6 +70,14 @@ class Asking:
         """Whether `answer` has not to wait for an item's sample."""
         index = self._coming.place(item)
         return index is not None and self._prefetch is not None and self._prefetch.is_ready(index)
+
+    def take_problem(self) -> str | None:
+        """Return why responses are no longer written down; once, for the next report."""
+        problem = self._spool.problem
+        if problem is None or self._told_problem:
+            return None
+        self._told_problem = True
+        return f"responses are not written down as they come: {problem}"
 
     @property
     def asks_here(self) -> bool:
@@ -134,7 +144,6 @@ class Asking:
         items, numbers = self._coming_items(item)
         entry = self._entry()
         self._coming = Line(items)
-        function = getattr(self.knowledge_base, "query", None)
         self._prefetch = Prefetch(
             self._run.loop,
             self.knowledge_base,
@@ -150,10 +159,14 @@ class Asking:
             concurrency=query_concurrency(
                 self._run.options.concurrency,
                 entry.recipe,
-                coroutines=callable(function) and is_coroutine_function(function),
+                coroutines=has_coroutine_query(self.knowledge_base),
             ),
             spool=self._spool,
             recorder=self._recorder,
+            # Judges wait for somebody else, however queries are asked.
+            scored_at_once=query_concurrency(
+                self._run.options.concurrency, entry.recipe, coroutines=True
+            ),
             # Without capturing, what is printed is to be seen at once.
             routes_output=item.config.getoption("capture", default="no") != "no",
         )

@@ -32,6 +32,7 @@ class ResultCollector:
         details: Lines to show after the run, by node id.
         overridden: Units whose ``heta_kb`` is somebody else's, by plan label.
         closing: Why knowledge bases could not be closed, by plan label and unit id.
+        warnings: What else is to be said in the reports, by plan label.
         concurrency: Queries at the same time in one process, by plan label.
     """
 
@@ -43,6 +44,7 @@ class ResultCollector:
         self.details: dict[str, list[str]] = {}
         self.overridden: dict[str, dict[str, None]] = {}
         self.closing: dict[str, dict[str, str]] = {}
+        self.warnings: dict[str, dict[str, None]] = {}
         self.concurrency: dict[str, int] = {}
 
     @property
@@ -90,6 +92,10 @@ class ResultCollector:
         if closing is not None:
             label, unit_id, problem = closing
             self.closing.setdefault(label, {})[unit_id] = problem
+        warning = carried.get("heta_warning")
+        if warning is not None:
+            label, text = warning
+            self.warnings.setdefault(label, {})[text] = None
         concurrency = carried.get("heta_concurrency")
         if concurrency is not None:
             label, at_once = concurrency

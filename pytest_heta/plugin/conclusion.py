@@ -209,6 +209,7 @@ class ConclusionPlugin:
             "selected_samples": len({s for known, s in run.selected.values() if known == label}),
             **dataset_metadata(plan, dataset, self._collector.closing.get(label, {})),
         }
+        metadata["warnings"] += self._collector.warnings.get(label, {})
         overridden = self._collector.overridden.get(label, {})
         if overridden:
             metadata["overridden_units"] = list(overridden)

@@ -11,7 +11,7 @@ import pytest
 from pytest_heta.core._output import Printed
 from pytest_heta.core.fast_record import FastRecords, Record
 from pytest_heta.core.plan import BenchmarkPlan, FailOn, Sample
-from pytest_heta.core.prefetch import Answer
+from pytest_heta.core.questions import Answer
 from pytest_heta.core.result import case_result, encode_result
 from pytest_heta.models import (
     BenchmarkCase,

@@ -18,7 +18,7 @@ import pytest
 
 from pytest_heta.core.fast_record import Record
 from pytest_heta.core.plan import Sample
-from pytest_heta.core.prefetch import Answer
+from pytest_heta.core.questions import Answer
 from pytest_heta.models import SampleTally
 from pytest_heta.plugin import _phases
 from pytest_heta.plugin._case_function import CaseFunction
@@ -52,7 +52,7 @@ _HARMLESS: Final = (
 )
 """Modules whose hooks do nothing for a case."""
 
-_INTERACTIVE: Final = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "log_cli")
+_INTERACTIVE: Final = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "log_cli_level")
 
 
 def _ini(config: pytest.Config, name: str) -> Any:

@@ -170,7 +170,7 @@ def test_an_exception_is_raised_in_its_place_and_cancels_the_rest(log):
     async def work():
         got = []
         pieces = [partial(log.piece, 0), fail, *(partial(log.waiting, n) for n in (2, 3, 4))]
-        with pytest.raises(KeyError):
+        with pytest.raises(KeyError):  # noqa: PT012
             async for value in in_order(pieces, at_once=5, ahead=5):
                 got.append(value)  # noqa: PERF401 - what came before the exception counts
         return got
@@ -209,9 +209,7 @@ class TestCancelling:
         async def work():
             got = []
             pieces = [partial(log.piece, number) for number in range(20)]
-            results = in_order(
-                pieces, at_once=1, ahead=4, cancelled=lambda: len(log.begun) >= 3
-            )
+            results = in_order(pieces, at_once=1, ahead=4, cancelled=lambda: len(log.begun) >= 3)
             async for value in results:
                 got.append(value)  # noqa: PERF401
             return got

@@ -116,7 +116,9 @@ class TestLines:
 
     def test_lone_surrogates_are_no_obstacle(self, spool, path):
         sample = SAMPLE._replace(case="c\ud800")
-        spool.add("tiny", sample, returned(text="t\ud800", metadata={"m\ud800": "\udfff"}), cold=True)
+        spool.add(
+            "tiny", sample, returned(text="t\ud800", metadata={"m\ud800": "\udfff"}), cold=True
+        )
         (line,) = lines_of(path)
         assert line["response"]["results"][0]["text"] == "t\N{REPLACEMENT CHARACTER}"
         assert line["sample"][4].startswith("c")
@@ -245,7 +247,8 @@ from pathlib import Path
 import conftest as fakes
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core.plan import PlanSettings, plan_benchmark
-from pytest_heta.core.prefetch import Prefetch, Questions
+from pytest_heta.core.prefetch import Prefetch
+    from pytest_heta.core.questions import Questions
 from pytest_heta.core.score import Scorer
 from pytest_heta.core.spool import FlightRecorder, Spool
 

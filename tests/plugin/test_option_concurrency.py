@@ -200,4 +200,4 @@ class TestWrongValues:
     def test_of_a_recipe_from_the_ini_file(self, world):
         world.extend_recipe("Recipe.max_concurrency = 0\n")
         world.ini("heta_recipe = recipe.py:recipe")
-        assert world.usage_error(recipe=None).startswith("heta_recipe: recipe 'toy'")
+        assert world.usage_error(recipe=None).startswith("heta_recipe: ")

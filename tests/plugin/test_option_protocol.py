@@ -59,7 +59,8 @@ def test_workers_do_as_they_are_told(world):
     (world.path / "conftest.py").write_text(
         "def pytest_fixture_setup(fixturedef):\n"
         "    if fixturedef.argname == 'heta_case':\n"
-        "        open('set_up.txt', 'a').write('x')\n",
+        "        with open('set_up.txt', 'a') as file:\n"
+        "            file.write('x')\n",
         encoding="utf-8",
     )
     path = world.path / "set_up.txt"

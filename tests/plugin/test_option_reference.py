@@ -32,7 +32,7 @@ def generate():
 
 
 @documented
-@pytest.mark.parametrize("page", ["options.md", "errors.md"])
+@pytest.mark.parametrize("page", ["options.md", "errors.md", "python.md"])
 def test_the_page_is_what_the_code_renders(generate, page):
     written = (DOCS / "reference" / page).read_text(encoding="utf-8")
     assert written == generate.PAGES[page](), "run: python docs/generate.py"

@@ -1,0 +1,57 @@
+"""Threads for functions that may never return."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from queue import SimpleQueue
+from typing import Any
+
+__all__ = ["DaemonThreads"]
+
+
+class DaemonThreads(Executor):
+    """Runs functions in threads that do not keep the process alive.
+
+    Python waits at its end for the threads of a `ThreadPoolExecutor`: after an
+    interrupt, for a query that never returns.
+
+    Args:
+        count: How many functions run at the same time.
+        name: What the threads are called.
+    """
+
+    def __init__(self, count: int, name: str) -> None:
+        self._count = count
+        self._name = name
+        self._threads: list[threading.Thread] = []
+        self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Let a thread call a function, as soon as one is free."""
+        future: Future[Any] = Future()
+        self._waiting.put((future, lambda: function(*args, **kwargs)))
+        if len(self._threads) < self._count:
+            thread = threading.Thread(
+                target=self._serve, name=f"{self._name}_{len(self._threads)}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+        return future
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
+        """Let the threads end when they have nothing to do; nobody waits for them."""
+        for _ in self._threads:
+            self._waiting.put(None)
+
+    def _serve(self) -> None:
+        while (work := self._waiting.get()) is not None:
+            future, function = work
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(function())
+            except BaseException as error:  # noqa: BLE001 - raised where the future is awaited
+                future.set_exception(error)
+            del work, future, function
