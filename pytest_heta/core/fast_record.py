@@ -98,7 +98,7 @@ class FastRecords:
             or planned.exempt
             or not _is_kept_whole(planned.labels)
             or not self._is_kept_whole(response)
-            or not is_plain_text(planned.query)
+            or not all(map(is_plain_text, (planned.query, *sample[2:5], node_id)))
         ):
             return None
         try:

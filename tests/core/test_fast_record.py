@@ -190,6 +190,16 @@ class Own:
         return 1.0
 
 
+@pytest.mark.parametrize("name", ["unit", "mode", "case"])
+def test_a_lone_surrogate_in_an_id_goes_the_usual_way(name):
+    plan = plan_of(EVALUATORS, case_id="\ud800" if name == "case" else "case")
+    sample = SAMPLE._replace(**{name: "\ud800"})
+    records = FastRecords(plan, Scorer(EVALUATORS, plan.metrics, top_k=10), "short")
+    outcome = QueryOutcome(response=ordinary(), latency_ms=1.0)
+    options = {"cold": False, "node_id": "x", "is_document": None}
+    assert records.record(sample, case_of({"a": 1}), outcome, b"{}", **options) is None
+
+
 @pytest.mark.parametrize(
     ("evaluators", "case"),
     [

@@ -248,7 +248,7 @@ import conftest as fakes
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core.plan import PlanSettings, plan_benchmark
 from pytest_heta.core.prefetch import Prefetch
-    from pytest_heta.core.questions import Questions
+from pytest_heta.core.questions import Questions
 from pytest_heta.core.score import Scorer
 from pytest_heta.core.spool import FlightRecorder, Spool
 
