@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_args
 from pytest_heta.core._loading import listed_evaluators
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core._plain import exception_text, portable_name
-from pytest_heta.core.cache import DEFAULT_MAX_BYTES, KnowledgeBaseCache
+from pytest_heta.core._recipe_code import FILE_MODULE_PREFIX
+from pytest_heta.core._size import DEFAULT_CACHE_BYTES
+from pytest_heta.core.cache import KnowledgeBaseCache
 from pytest_heta.core.gates import parse_gate
 from pytest_heta.core.plan import PlanSettings, Suite, check_name, recipe_modes
 from pytest_heta.core.result import ResponseLevel
@@ -173,7 +175,7 @@ def _module_from_file(path: Path, spec: str) -> ModuleType:
     if not path.is_file():
         raise RecipeNotFoundError(f"recipe {spec!r}: there is no file {path}")
     path = path.resolve()
-    name = f"heta_recipe_{portable_name(str(path)).rpartition('-')[2]}"
+    name = f"{FILE_MODULE_PREFIX}{portable_name(str(path)).rpartition('-')[2]}"
     loader = SourceFileLoader(name, str(path))
     found = ModuleSpec(name, loader, origin=str(path))
     found.has_location = True
@@ -361,7 +363,7 @@ def run(  # noqa: PLR0913 - one keyword for each option
 def _cache_in(folder: Path | str | None) -> KnowledgeBaseCache | None:
     if folder is None:
         return None
-    return KnowledgeBaseCache(Path(folder), max_bytes=DEFAULT_MAX_BYTES)
+    return KnowledgeBaseCache(Path(folder), max_bytes=DEFAULT_CACHE_BYTES)
 
 
 async def _report(

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_heta.core._size import format_size, parse_size
-from pytest_heta.core.cache import DEFAULT_MAX_BYTES, CacheEntry, KnowledgeBaseCache
+from pytest_heta.core._size import DEFAULT_CACHE_BYTES, format_size, parse_size
+from pytest_heta.core.cache import CacheEntry, KnowledgeBaseCache
 from pytest_heta.errors import CacheError, ConfigurationError
 from pytest_heta.reports import plain_text
 from pytest_heta.reports._layout import display_width, pad
@@ -38,7 +38,7 @@ def add_parser(commands: Any) -> None:
         "--max-size",
         metavar="SIZE",
         type=_size,
-        default=DEFAULT_MAX_BYTES,
+        default=DEFAULT_CACHE_BYTES,
         help="what may be left, such as 500MB or 2GiB; default: 2GiB",
     )
     size.add_argument("--all", action="store_true", help="remove all")
@@ -61,7 +61,9 @@ def _size(text: str) -> int:
     return size
 
 
-def _cache(arguments: argparse.Namespace, max_bytes: int = DEFAULT_MAX_BYTES) -> KnowledgeBaseCache:
+def _cache(
+    arguments: argparse.Namespace, max_bytes: int = DEFAULT_CACHE_BYTES
+) -> KnowledgeBaseCache:
     given: Path | None = arguments.cache_dir
     folder = _DEFAULT_FOLDER if given is None else given.expanduser()
     if folder.exists() and not folder.is_dir():
@@ -89,15 +91,17 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _prune(arguments: argparse.Namespace) -> int:
     # An entry of no bytes at all goes, too.
-    cache = _cache(arguments, -1 if arguments.all else arguments.max_size)
+    limit = -1 if arguments.all else arguments.max_size
+    cache = _cache(arguments, limit)
     removed = cache.prune(all_runs=True)
     left = cache.entries()
     _write(f"removed {_counted(removed)}; {_counted(left)} left in {plain_text(str(cache.folder))}")
-    if arguments.all and left:
+    if left and sum(entry.size_bytes for entry in left) > limit:
+        used = list(filter(cache.is_in_use, left))
         raise CacheError(
-            f"{len(left)} could not be removed",
+            f"{_counted(used or left)} could not be removed",
             where=str(cache.folder),
-            hint="a run may be using them",
+            hint="in use by a run; prune again when it has ended" if used else None,
         )
     return 0
 

@@ -29,6 +29,7 @@ __all__ = [
     "call_timed",
     "enter_loop",
     "is_coroutine_function",
+    "on_loop",
 ]
 
 T = TypeVar("T")
@@ -63,11 +64,12 @@ async def enter_loop() -> None:
     Nothing happens on a loop. In a coroutine that `LoopThread.drive` has begun
     in the caller's thread, the rest moves to the loop's thread.
     """
-    if not _on_loop():
+    if not on_loop():
         await _suspend()
 
 
-def _on_loop() -> bool:
+def on_loop() -> bool:
+    """Whether the caller runs on an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -111,7 +113,7 @@ async def call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ca
     if is_coroutine_function(function):
         await enter_loop()
         return await await_timed(function, args, kwargs)
-    if _on_loop():
+    if on_loop():
         threads = _CHOSEN_THREADS.get() or _own_thread()
         called = await asyncio.get_running_loop().run_in_executor(
             threads, call_timed, function, args, kwargs
@@ -203,7 +205,7 @@ class LoopThread:
         that debuggers, signals and `asyncio.run` work in them as usual, and
         no time goes into changing threads.
         """
-        if _on_loop():
+        if on_loop():
             return self.run(work)
         try:
             asked = work.send(None)

@@ -22,7 +22,16 @@ from typing import Any, Final, NamedTuple
 
 from pytest_heta.core._plain import canonical_json
 
-__all__ = ["RecipeModules", "code_digest", "recipe_modules"]
+__all__ = [
+    "FILE_MODULE_PREFIX",
+    "RecipeModules",
+    "code_digest",
+    "recipe_modules",
+    "stable_module_name",
+]
+
+FILE_MODULE_PREFIX: Final = "heta_recipe_"
+"""Begins the module's name of a recipe that is named by its file; a hash of the path follows."""
 
 _OURS: Final = "pytest_heta"
 _MAX_DEPTH: Final = 4
@@ -63,7 +72,14 @@ def code_digest(modules: RecipeModules) -> str | None:
             found.add_root(name)
     if not found.files:
         return None
-    return sha256(canonical_json([sorted(found.files.items()), found.versions()])).hexdigest()
+    sources = sorted((stable_module_name(name), source) for name, source in found.files.items())
+    return sha256(canonical_json([sources, found.versions()])).hexdigest()
+
+
+def stable_module_name(name: str) -> str:
+    """Return what to call a module wherever its project lies: no name made from a whole path."""
+    file = _file_of(name, None) if name.startswith(FILE_MODULE_PREFIX) else None
+    return name if file is None else f"file {file.name}"
 
 
 def _modules_of_attributes(value: object, depth: int, seen: set[int]) -> Iterator[str]:

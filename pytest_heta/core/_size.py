@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["format_size", "parse_size"]
+__all__ = ["DEFAULT_CACHE_BYTES", "format_size", "parse_size"]
+
+DEFAULT_CACHE_BYTES: Final = 2 << 30
+"""What saved knowledge bases may take together, if nobody says otherwise."""
 
 _SIZE: Final = re.compile(r"([0-9]+(?:[.][0-9]+)?)\s*([kmgt]i?b?|b?)", re.IGNORECASE)
 _STEP: Final = 1000

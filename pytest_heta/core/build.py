@@ -12,6 +12,7 @@ from pytest_heta.core._calls import (
     evaluation_error,
     later_keywords,
 )
+from pytest_heta.core._leases import Lease
 from pytest_heta.core._loop import call
 from pytest_heta.core._plain import exception_text, plain, portable_name
 from pytest_heta.core._size import format_size
@@ -37,11 +38,18 @@ class BuiltKnowledgeBase(NamedTuple):
         knowledge_base: The recipe's object.
         available_queries: Its query modes; empty if it does not say.
         build: How it came to be.
+        lease: Keeps the saved files from being removed, None if there are none.
     """
 
     knowledge_base: Any
     available_queries: tuple[str, ...]
     build: UnitBuild
+    lease: Lease | None = None
+
+    def release(self) -> None:
+        """Let the saved files go: after the knowledge base was closed."""
+        if self.lease is not None:
+            self.lease.release()
 
 
 def knowledge_base_name(benchmark: str, unit: str, recipe: str = "") -> str:
@@ -82,8 +90,9 @@ async def build_knowledge_base(
         key: Key of this one; None if the recipe has no ``save`` and ``load``.
 
     Returns:
-        The knowledge base. Its ``build.build_seconds`` is the time inside
-        ``create`` alone, also when that was in another run.
+        The knowledge base, to be closed and then released. Its
+        ``build.build_seconds`` is the time inside ``create`` alone, also when
+        that was in another run.
 
     Raises:
         BuildError: if the recipe fails, or returns something that cannot be
@@ -168,9 +177,17 @@ async def _load_or_create(
             return loaded
     built = await _create(recipe, unit_id, given)
     try:
-        await _save(recipe, built, cache, key)
+        lease, entry = await _save(recipe, built, cache, key)
     except CacheError as error:
         warnings.append(f"the knowledge base was not saved: {error.message}")
+    else:
+        built = built._replace(lease=lease)
+        if entry.size_bytes > cache.max_bytes:
+            warnings.append(
+                "the knowledge base was not saved:"
+                f" its {format_size(entry.size_bytes)} are more than the cache may take,"
+                f" {format_size(cache.max_bytes)}"
+            )
     return _warned(built, warnings)
 
 
@@ -193,35 +210,71 @@ async def _load(
     entry: CacheEntry | None = found.value
     if entry is None:
         return None
-    path = cache.saved_at(key)
+    lease = cache.lease(key)
+    try:
+        loaded = await _load_saved(recipe, given, cache.saved_at(key))
+        manifest, metadata = await _manifest(loaded.value)
+        is_from_before = entry.run != cache.run  # and not from another process of this run
+        build = UnitBuild(
+            unit_id=unit_id,
+            build_seconds=entry.build_seconds,
+            reused=is_from_before,
+            load_seconds=found.seconds + loaded.seconds,
+            document_count=len(given["source_keys"]),
+            knowledge_base_manifest=manifest,
+            metadata={**metadata, "first_built": entry.created} if is_from_before else metadata,
+        )
+    except BaseException:
+        lease.release()
+        raise
+    return BuiltKnowledgeBase(loaded.value, loaded.modes, build, lease)
+
+
+class _Loaded(NamedTuple):
+    value: Any
+    modes: tuple[str, ...]
+    seconds: float
+
+
+async def _load_saved(recipe: Any, given: Mapping[str, Any], path: Path) -> _Loaded:
     # Its files have just been compared with what was written.
     keywords = later_keywords(recipe.load, {**given, "verified": True})
     loaded = await call(recipe.load, path, **keywords)
     if loaded.error is not None:
         raise _cache_error(loaded.error)
     modes = await _checked_modes(loaded.value, str(path), "`load` returns the knowledge base")
-    manifest, metadata = await _manifest(loaded.value)
-    is_from_before = entry.run != cache.run  # and not from another process of this run
-    build = UnitBuild(
-        unit_id=unit_id,
-        build_seconds=entry.build_seconds,
-        reused=is_from_before,
-        load_seconds=found.seconds + loaded.seconds,
-        document_count=len(given["source_keys"]),
-        knowledge_base_manifest=manifest,
-        metadata={**metadata, "first_built": entry.created} if is_from_before else metadata,
-    )
-    return BuiltKnowledgeBase(loaded.value, modes, build)
+    return _Loaded(loaded.value, modes, loaded.seconds)
 
 
 async def _save(
     recipe: Any, built: BuiltKnowledgeBase, cache: KnowledgeBaseCache, key: CacheKey
-) -> None:
+) -> tuple[Lease, CacheEntry]:
     """Save a knowledge base for later runs, whole or not at all.
 
+    Returns:
+        A lease, as the knowledge base may read what was saved; and the entry.
+
     Raises:
-        CacheError: if it cannot be saved.
+        CacheError: if it cannot be saved, or what it would replace is in use.
     """
+    if not (await call(cache.discard, key)).value:
+        is_leased = cache.is_leased(key)
+        raise CacheError(
+            "the saved one is in use and stays" if is_leased else "the saved one cannot be removed"
+        )
+    lease = cache.lease(key)
+    try:
+        entry = await _publish(recipe, built, cache, key)
+        await call(cache.keep_to_size, entry)
+    except BaseException:
+        lease.release()
+        raise
+    return lease, entry
+
+
+async def _publish(
+    recipe: Any, built: BuiltKnowledgeBase, cache: KnowledgeBaseCache, key: CacheKey
+) -> CacheEntry:
     partial = cache.begin(key)
     try:
         saved = await call(recipe.save, built.knowledge_base, partial.saved)
@@ -234,12 +287,7 @@ async def _save(
     finally:
         cache.abandon(partial)
     entry: CacheEntry = published.value
-    await call(cache.keep_to_size, entry)
-    if entry.size_bytes > cache.max_bytes:
-        raise CacheError(
-            f"its {format_size(entry.size_bytes)} are more than the cache may take,"
-            f" {format_size(cache.max_bytes)}"
-        )
+    return entry
 
 
 def _cache_error(error: Exception) -> CacheError:

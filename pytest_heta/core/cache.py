@@ -3,40 +3,37 @@
     FOLDER/v1/KEY/entry.json   what the entry is; its time is that of its last use
     FOLDER/v1/KEY/saved/       what the recipe's ``save`` wrote
     FOLDER/v1/locks/KEY.lock   held by the process that builds, loads or removes
+    FOLDER/v1/uses/KEY.*.lock  held, one for each use, for as long as it lasts
     FOLDER/v1/partial/         what is being written or removed
 
-An entry is written beside the others and becomes visible by one rename, whole.
+An entry is written beside the others and becomes visible by one rename, whole. It
+stays while anybody uses it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
-import inspect
-import json
 import shutil
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, Timeout
 
 from pytest_heta.core._cache_entry import FORMAT_VERSION, SAVED, CacheEntry, files_below, touch
-from pytest_heta.core._loop import _on_loop
-from pytest_heta.core._plain import canonical_json, exception_text, plain, safe_str
+from pytest_heta.core._cache_key import CacheKey, description_digest, environment, is_cacheable
+from pytest_heta.core._leases import Lease, Leases
+from pytest_heta.core._locks import acquire, file_lock
+from pytest_heta.core._plain import canonical_json, exception_text
 from pytest_heta.core._recipe_code import RecipeModules, code_digest, recipe_modules
-from pytest_heta.core.snapshot import package_versions
 from pytest_heta.errors import CacheError
 
 __all__ = [
-    "DEFAULT_MAX_BYTES",
     "CacheEntry",
     "CacheKey",
     "KnowledgeBaseCache",
@@ -44,34 +41,10 @@ __all__ = [
     "is_cacheable",
 ]
 
-DEFAULT_MAX_BYTES: Final = 2 << 30
-"""What saved knowledge bases may take, if nobody says otherwise."""
-
-
 _LAYOUT: Final = f"v{FORMAT_VERSION}"
-_LOCK_POLL_S: Final = 0.02
 _LEFTOVER_S: Final = 3600.0
 _CLOCK_SLACK_S: Final = 2.0
 """File systems may round times down, and clocks differ a little."""
-
-_HARMLESS_PACKAGES: Final = frozenset({"pytest", "pytest-xdist"})
-"""Packages whose versions say nothing about what a recipe builds."""
-
-
-class CacheKey(NamedTuple):
-    """What a knowledge base is found by.
-
-    Attributes:
-        digest: SHA-256 of all that decides what is built.
-        recipe: Name of the recipe.
-        benchmark: Name of the benchmark.
-        unit_id: The run unit.
-    """
-
-    digest: str
-    recipe: str
-    benchmark: str
-    unit_id: str
 
 
 class PartialEntry(NamedTuple):
@@ -84,27 +57,6 @@ class PartialEntry(NamedTuple):
 
     folder: Path
     saved: Path
-
-
-def is_cacheable(recipe: object) -> bool:
-    """Whether a recipe has ``save(knowledge_base, path)`` and ``load(path)``.
-
-    Methods of these names that cannot be called so are something else.
-    """
-    save, load = getattr(recipe, "save", None), getattr(recipe, "load", None)
-    return _takes(save, 2) and _takes(load, 1)
-
-
-def _takes(function: object, count: int) -> bool:
-    if not callable(function):
-        return False
-    try:
-        inspect.signature(function).bind(*range(count))
-    except TypeError:
-        return False
-    except ValueError:  # written in C without a signature
-        return True
-    return True
 
 
 class KnowledgeBaseCache:
@@ -136,6 +88,7 @@ class KnowledgeBaseCache:
         self._since = (time.time() if since is None else since) - _CLOCK_SLACK_S
         self._code: dict[RecipeModules, str | None] = {}
         self._known_bytes: int | None = None
+        self._leases = Leases(self._root / "uses")
 
     # -- keys -----------------------------------------------------------------
 
@@ -160,7 +113,7 @@ class KnowledgeBaseCache:
         modules = recipe_modules(recipe)
         if modules not in self._code:
             self._code[modules] = code_digest(modules)
-        described = _description_digest(recipe)
+        described = description_digest(recipe)
         if described is None:
             return None
         recipe_name = str(getattr(recipe, "name", ""))
@@ -170,7 +123,7 @@ class KnowledgeBaseCache:
             described,
             # Code that is in no file may be another one in the next run.
             self._code[modules] or f"unknown, run {self.run}",
-            _environment(),
+            environment(),
             documents,
             unit_id,
             name,
@@ -180,42 +133,47 @@ class KnowledgeBaseCache:
 
     # -- one entry, for the holder of its lock -----------------------------------
 
-    async def lock(self, key: CacheKey) -> FileLock:
+    async def lock(self, key: CacheKey) -> BaseFileLock:
         """Return the lock of a key, acquired; to be released by the caller.
 
         Raises:
             CacheError: if the folder cannot be written.
         """
         lock = self._lock(key.digest)
-        while True:
-            try:
-                lock.acquire(blocking=False)
-            except Timeout:
-                # Waiting on the loop would keep its holder from going on.
-                if _on_loop():
-                    await asyncio.sleep(_LOCK_POLL_S)
-                else:
-                    time.sleep(_LOCK_POLL_S)  # noqa: ASYNC251 - there is no loop to stop
-            except (OSError, NotImplementedError) as error:
-                raise _unusable(error) from error
-            else:
-                return lock
-
-    def _lock(self, digest: str) -> FileLock:
-        path = self._root / "locks" / f"{digest}.lock"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return FileLock(path, thread_local=False)
+            await acquire(lock)
+        except (OSError, NotImplementedError) as error:
+            raise _unusable(error) from error
+        return lock
+
+    def lease(self, key: CacheKey) -> Lease:
+        """Return a lease of a key: while it is held, nobody removes the entry.
+
+        Raises:
+            CacheError: if the folder cannot be written.
+        """
+        try:
+            return self._leases.take(key.digest)
+        except (OSError, NotImplementedError) as error:
+            raise _unusable(error) from error
+
+    def is_leased(self, key: CacheKey) -> bool:
+        """Whether anybody uses the entry of a key."""
+        return self._leases.has_any(key.digest)
+
+    def _lock(self, digest: str) -> BaseFileLock:
+        try:
+            return file_lock(self._root / "locks" / f"{digest}.lock")
         except (OSError, NotImplementedError) as error:
             raise _unusable(error) from error
 
     def find(self, key: CacheKey) -> CacheEntry | None:
         """Return the entry of a key, checked and noted as used; None if there is none.
 
-        An entry that is to be built anew is removed.
+        An entry that is to be built anew is removed unless it is in use.
 
         Raises:
-            CacheError: if the entry is damaged; it is removed.
+            CacheError: if the entry is damaged; it is removed, too.
         """
         folder = self._root / key.digest
         if not folder.exists():
@@ -237,8 +195,9 @@ class KnowledgeBaseCache:
         return self._root / key.digest / SAVED
 
     def discard(self, key: CacheKey) -> bool:
-        """Remove an entry; whether it is gone."""
-        return self._remove(self._root / key.digest)
+        """Remove an entry unless it is in use; whether there is none now."""
+        folder = self._root / key.digest
+        return not folder.exists() or self._remove_unused(folder)
 
     def begin(self, key: CacheKey) -> PartialEntry:
         """Make the folder of an entry to be written, and remove what killed processes left.
@@ -312,7 +271,8 @@ class KnowledgeBaseCache:
             all_runs: Whether entries that this run has used may go, too.
 
         Returns:
-            What was removed. An entry that is being built or loaded stays.
+            What was removed. An entry that is being built or loaded stays, and
+            so does one that any process still uses.
         """
         self._sweep()
         entries = self.entries()
@@ -330,6 +290,11 @@ class KnowledgeBaseCache:
         self._known_bytes = total
         return removed
 
+    def is_in_use(self, entry: CacheEntry) -> bool:
+        """Whether a process is building, loading or using an entry."""
+        leased = self._if_unlocked(entry.key, partial(self._leases.has_any, entry.key))
+        return leased is not False
+
     def _folders(self) -> list[Path]:
         try:
             return [path for path in self._root.iterdir() if _is_key(path.name)]
@@ -343,6 +308,8 @@ class KnowledgeBaseCache:
                 CacheEntry.read(folder)
             except CacheError:
                 self._remove_unlocked(folder.name)
+        for digest in self._leases.digests():
+            self._if_unlocked(digest, partial(self._leases.has_any, digest))
         before = time.time() - _LEFTOVER_S
         with suppress(OSError):
             for leftover in (self._root / "partial").iterdir():
@@ -351,7 +318,7 @@ class KnowledgeBaseCache:
                     self._if_unlocked(digest, partial(shutil.rmtree, leftover, ignore_errors=True))
 
     def _remove_unlocked(self, digest: str) -> bool:
-        return bool(self._if_unlocked(digest, lambda: self._remove(self._root / digest)))
+        return bool(self._if_unlocked(digest, partial(self._remove_unused, self._root / digest)))
 
     def _if_unlocked(self, digest: str, action: Callable[[], Any]) -> Any:
         """Do something while holding the lock of a key, unless another holds it."""
@@ -360,6 +327,9 @@ class KnowledgeBaseCache:
                 return action()
         except (Timeout, OSError, CacheError):
             return None
+
+    def _remove_unused(self, folder: Path) -> bool:
+        return not self._leases.has_any(folder.name) and self._remove(folder)
 
     def _remove(self, folder: Path) -> bool:
         # Renamed first: nobody must see it when it is half gone.
@@ -379,62 +349,3 @@ def _is_key(name: str) -> bool:
 
 def _unusable(error: Exception) -> CacheError:
     return CacheError(f"the cache cannot be used: {exception_text(error)}")
-
-
-def _description_digest(recipe: Any) -> str | None:
-    """Return the hash of a recipe's whole manifest; without one, of its public attributes.
-
-    Returns:
-        None if the manifest cannot be had.
-    """
-    manifest = getattr(recipe, "manifest", None)
-    if manifest is None:
-        held: Mapping[str, Any] = getattr(recipe, "__dict__", {})
-        return _json_digest({name: held[name] for name in held if not name.startswith("_")})
-    try:
-        value = manifest() if callable(manifest) else manifest
-    except Exception:  # noqa: BLE001 - the boundary to users' code
-        return None
-    if inspect.iscoroutine(value):
-        value.close()
-        return None
-    return _json_digest(value)
-
-
-def _json_digest(value: Any) -> str:
-    try:
-        # Unlike plain data this tells NaN and infinities from None, and no
-        # object is called by its address.
-        text = json.dumps(value, sort_keys=True, default=_as_json)
-    except (TypeError, ValueError, RecursionError):
-        text = json.dumps(plain(value, max_nodes=sys.maxsize, max_text=sys.maxsize), sort_keys=True)
-    return sha256(text.encode()).hexdigest()
-
-
-def _as_json(value: Any) -> Any:
-    """Return a value that is no JSON as some: one level, and never its address."""
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    if isinstance(value, bytes | bytearray | memoryview):
-        return [kind, sha256(value).hexdigest()]
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=repr)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [item.name for item in dataclasses.fields(value)]
-        return [kind, {name: getattr(value, name) for name in names}]
-    if callable(getattr(value, "tolist", None)):  # numpy, torch and their kind
-        return value.tolist()
-    if callable(value):
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', kind)}"
-    text = safe_str(value, sys.maxsize)
-    return [kind, None if " at 0x" in text else text]
-
-
-@cache
-def _environment() -> dict[str, str]:
-    """Return the versions that may change what a recipe builds or can load."""
-    packages = {
-        name: version
-        for name, version in package_versions().items()
-        if name not in _HARMLESS_PACKAGES
-    }
-    return {**packages, "python": f"{sys.implementation.name} {sys.version_info[:2]}"}

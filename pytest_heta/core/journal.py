@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from functools import partial
-from io import FileIO
 from pathlib import Path
 from sys import intern
 from types import MappingProxyType
-from typing import Any, BinaryIO, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from pydantic_core import from_json
 
+from pytest_heta.core._appended import AppendedFile
 from pytest_heta.core.plan import Sample
 from pytest_heta.models import EvaluationCaseResult, PagedResults, SampleTally
 
@@ -24,14 +24,12 @@ _SEPARATOR: Final = b',"result":'
 Within JSON text a quote can only be escaped, and no key before it has this name.
 """
 
-_BUFFER: Final = 1 << 18
-
 
 class Entry(NamedTuple):
     """Where a result stands in the journal, and how it is counted.
 
     Attributes:
-        offset: First byte of the result's JSON text.
+        offset: First byte of the result's JSON text, of all that was taken.
         length: Its bytes.
         tally: How it is counted.
     """
@@ -45,18 +43,15 @@ class ResultJournal:
     """An append-only file of results, one payload of `encode_result` to a line.
 
     Nothing is opened before there is something to write. A second result of a
-    sample takes the place of the first, which stays in the file.
+    sample takes the place of the first, which stays in the file. What cannot be
+    written, as on a full disk, stays in memory and is read from there.
 
     Args:
         path: The file; there must be none yet.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._writer: BinaryIO | None = None
-        self._reader: FileIO | None = None
-        self._end = 0
-        self._is_flushed = True
+        self._lines = AppendedFile(path)
         self._entries: dict[str, dict[Sample, Entry]] = {}
 
     def __enter__(self) -> Self:
@@ -66,6 +61,11 @@ class ResultJournal:
     def __exit__(self, *_: object) -> None:
         """Close the file."""
         self.close()
+
+    @property
+    def problem(self) -> str | None:
+        """Why results stay in memory, in one line; None if they are written down."""
+        return self._lines.problem
 
     def take(self, payload: str) -> tuple[str, Sample]:
         """Write down a result.
@@ -77,7 +77,7 @@ class ResultJournal:
             Plan label and sample of the result.
 
         Raises:
-            OSError: if it cannot be written.
+            FileExistsError: if the file is somebody else's.
             ValueError: if it is no payload.
         """
         line = payload.encode()
@@ -88,24 +88,18 @@ class ResultJournal:
         benchmark, recipe, unit, mode, case, repeat = data["sample"]
         label = intern(data["label"])
         sample = Sample(intern(benchmark), intern(recipe), intern(unit), intern(mode), case, repeat)
-        begin = end_of_head + len(_SEPARATOR)
         tally = SampleTally.from_data(sample.mode, case, data["tally"])
-        entry = Entry(self._end + begin, len(line) - begin - 1, tally)
-        self._append(line)
-        self._entries.setdefault(label, {})[sample] = entry
+        self._append(label, sample, tally, line, end_of_head)
         return label, sample
 
     def keep(self, label: str, sample: Sample, tally: SampleTally, payload: str) -> None:
         """Write down a result of which it is known already what `take` would find out.
 
         Raises:
-            OSError: if it cannot be written.
+            FileExistsError: if the file is somebody else's.
         """
         line = payload.encode()
-        begin = line.find(_SEPARATOR) + len(_SEPARATOR)
-        entry = Entry(self._end + begin, len(line) - begin - 1, tally)
-        self._append(line)
-        self._entries.setdefault(label, {})[sample] = entry
+        self._append(label, sample, tally, line, line.find(_SEPARATOR))
 
     def tallies(self, label: str) -> Mapping[Sample, SampleTally]:
         """Return how the results of a plan are counted, by sample."""
@@ -150,31 +144,19 @@ class ResultJournal:
         Raises:
             OSError: if the file cannot be read, as after `close`.
         """
-        if self._writer is None:
-            raise OSError(f"the journal {self._path} is closed")
-        if not self._is_flushed:
-            self._writer.flush()
-            self._is_flushed = True
-        if self._reader is None:
-            # Without a buffer: the order of reading need not be that of the file.
-            self._reader = self._path.open("rb", buffering=0)
-        self._reader.seek(entry.offset)
-        return self._reader.read(entry.length)
+        return self._lines.read(entry.offset, entry.length)
 
     def close(self) -> None:
         """Close the file; may be called twice."""
-        for file in (self._reader, self._writer):
-            if file is not None:
-                file.close()
-        self._reader = self._writer = None
+        self._lines.close()
 
-    def _append(self, line: bytes) -> None:
-        if self._writer is None:
-            self._writer = self._path.open("xb", buffering=_BUFFER)
-        self._writer.write(line)
-        self._writer.write(b"\n")
-        self._end += len(line) + 1
-        self._is_flushed = False
+    def _append(
+        self, label: str, sample: Sample, tally: SampleTally, line: bytes, end_of_head: int
+    ) -> None:
+        begin = end_of_head + len(_SEPARATOR)
+        length = len(line) - begin - 1  # without the payload's last brace
+        offset = self._lines.append(line + b"\n") + begin
+        self._entries.setdefault(label, {})[sample] = Entry(offset, length, tally)
 
 
 def _parsed(head: bytes) -> dict[str, Any]:

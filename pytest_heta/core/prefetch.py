@@ -167,8 +167,8 @@ class Prefetch:
         """Cancel what is under way, the last that was begun first; may be called twice."""
         self._is_closing = True
         if self._tasks and self._loop is not None and not self._loop.is_closed():
-            # A query that blocks the loop cannot be ended.
-            with suppress(TimeoutError):
+            # A query that blocks the loop cannot be ended; a loop that ends ends its tasks.
+            with suppress(TimeoutError, RuntimeError):
                 self._thread.run(self._cancel(), timeout_s=2 * _CLOSE_TIMEOUT_S)
         if self._threads is not None:
             self._threads.shutdown()
@@ -215,6 +215,7 @@ class Prefetch:
                 answer.cold = not self._questions.warmup
             outcome = self._thread.drive(query.ask(self._text(sample.case)))
         except KeyboardInterrupt:
+            self._next = index  # not asked yet
             raise
         except BaseException as error:
             if not ahead:
@@ -232,6 +233,8 @@ class Prefetch:
         self._room = asyncio.Event()
         self._scoring = asyncio.Semaphore(self._scored_at_once)
         self._notified = False
+        if self._is_closing:
+            return
         for number in range(min(self.concurrency, len(self._samples))):
             slot = FIRST_THREAD_SLOT + number % (SLOTS - FIRST_THREAD_SLOT)
             self._watch(self._pull(slot), number)
@@ -244,7 +247,8 @@ class Prefetch:
 
     async def _pull(self, slot: int) -> None:
         task = asyncio.current_task()
-        while True:
+        assert task is not None  # noqa: S101 - for the type checker: a puller is a task
+        while not self._is_cancelled():
             index = self._next = max(self._next, self._base)
             if index >= len(self._samples):
                 return
@@ -253,13 +257,21 @@ class Prefetch:
                     await self._wait_for_room()
                     continue
                 self._next = index + 1
-                if task is not None:
-                    self._tasks[task] = index
+                self._tasks[task] = index
                 await self._ask(index, slot)
+                if task.cancelling():
+                    await self._forget_cancelling(task)
             except asyncio.CancelledError:
                 # A query may leave its task cancelled, which is not ours to obey.
                 if self._is_cancelled():
                     raise
+
+    async def _forget_cancelling(self, task: asyncio.Task[Any]) -> None:
+        """Undo that a query cancelled its own task: the next sample would have to pay for it."""
+        while task.cancelling():
+            task.uncancel()
+        # The request itself stands until the task waits.
+        await asyncio.sleep(0)
 
     def _let_pullers_begin(self) -> None:
         self._room.set()
@@ -283,12 +295,13 @@ class Prefetch:
         query = self._queries[sample.mode]
         answer = Answer(cold=self._is_cold(sample))
         try:
-            if self._questions.warmup:
-                await self._warm_up(sample, query, answer)
             if query.function is None:
                 self._keep(index, answer, query.problem or QueryOutcome())
                 return
-            called, suspended = await self._call(query, index, answer, slot)
+            if self._questions.warmup:
+                await self._warm_up(index, answer, slot)
+            text = self._text(sample.case)
+            called, suspended = await self._call(text, index, answer.printed, slot)
         except asyncio.CancelledError as error:
             if self._is_cancelled():
                 raise
@@ -307,17 +320,18 @@ class Prefetch:
         return self._is_closing or self._thread.is_closing
 
     async def _call(
-        self, query: PreparedQuery, index: int, answer: Answer, slot: int
+        self, text: str, index: int, printed: Printed, slot: int
     ) -> tuple[Called, bool]:
-        """Call ``query``; return what came of it, and whether anything else ran meanwhile."""
+        """Ask a text for a sample; return what came of it, and whether anything ran meanwhile."""
+        query = self._queries[self._samples[index].mode]
         function = query.function
         assert function is not None  # noqa: S101 - for the type checker: it was looked at before
-        args, kwargs = query.arguments(self._text(self._samples[index].case))
+        args, kwargs = query.arguments(text)
         if query.is_coroutine_function:
             work = await_timed(function, args, kwargs)
-            return await self._step(work, index, answer.printed)
+            return await self._step(work, index, printed)
         if self._routes_output:
-            print_to(answer.printed)
+            print_to(printed)
         called = await asyncio.get_running_loop().run_in_executor(
             self._pool(),
             copy_context().run,
@@ -330,7 +344,7 @@ class Prefetch:
         )
         if called.error is None and inspect.isawaitable(called.value):
             work = await_timed(lambda: called.value, (), {})
-            awaited, _ = await self._step(work, index, answer.printed)
+            awaited, _ = await self._step(work, index, printed)
             called = awaited._replace(seconds=awaited.seconds + called.seconds)
         return called, True
 
@@ -407,14 +421,18 @@ class Prefetch:
         elif self.asks_here:
             self._score_elsewhere(index, answer)
         else:
-            self._watch(self._score(index, answer), index)
+            self._begin_scoring(index, answer)
 
     def _score_elsewhere(self, index: int, answer: Answer) -> None:
         if self._loop is None:
             self._loop = self._thread.started()
             self._scoring = asyncio.Semaphore(self._scored_at_once)
             self._notified = False
-        self._loop.call_soon_threadsafe(lambda: self._watch(self._score(index, answer), index))
+        self._loop.call_soon_threadsafe(self._begin_scoring, index, answer)
+
+    def _begin_scoring(self, index: int, answer: Answer) -> None:
+        if not self._is_closing:
+            self._watch(self._score(index, answer), index)
 
     async def _score(self, index: int, answer: Answer) -> None:
         questions, sample = self._questions, self._samples[index]
@@ -472,17 +490,19 @@ class Prefetch:
         chosen = islice(cycle(unit.case_ids), self._questions.warmup)
         return [self._text(case_id) for case_id in chosen]
 
-    async def _warm_up(self, sample: Sample, query: PreparedQuery, answer: Answer) -> None:
+    async def _warm_up(self, index: int, answer: Answer, slot: int) -> None:
         """Ask the warm-up of a unit and mode once, and let its samples wait for it."""
+        sample = self._samples[index]
         pair = (sample.unit, sample.mode)
         if answer.cold:
             answer.cold = False
-            self._warm[pair] = self._watch(self._ask_warmup(sample, query), self._next)
+            work = self._ask_warmup(index, answer.printed, slot)
+            self._warm[pair] = self._watch(work, index)
             await asyncio.shield(self._warm[pair])
         elif pair in self._warm:
             # What it raises, if anything, is the first sample's.
             await asyncio.wait([self._warm[pair]])
 
-    async def _ask_warmup(self, sample: Sample, query: PreparedQuery) -> None:
-        for text in self._warmup_texts(sample):
-            await query.ask(text)
+    async def _ask_warmup(self, index: int, printed: Printed, slot: int) -> None:
+        for text in self._warmup_texts(self._samples[index]):
+            await self._call(text, index, printed, slot)

@@ -284,7 +284,10 @@ async def _run_unit(
             async for event in events:
                 yield event
     finally:
-        problem = await close_knowledge_base(built.knowledge_base)
+        try:
+            problem = await close_knowledge_base(built.knowledge_base)
+        finally:
+            built.release()
         if problem is not None:
             run.closing[unit.unit_id] = problem
 

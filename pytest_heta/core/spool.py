@@ -82,10 +82,12 @@ class Spool:
             written = os.write(self._file, line)
 
     def close(self) -> None:
-        """Close the file; may be called twice."""
-        if self._file is not None:
-            os.close(self._file)
+        """Close the file; may be called twice. What comes later is not written."""
+        with self._lock:
+            if self._file is not None:
+                os.close(self._file)
             self._file = None
+            self.problem = self.problem or "the spool is closed"
 
 
 def _head(label: str, sample: Sample, outcome: QueryOutcome, *, cold: bool) -> bytes:
@@ -117,12 +119,17 @@ class FlightRecorder:
 
     Args:
         path: The file; it is made.
+
+    Raises:
+        OSError: if it cannot be.
     """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb+") as file:
-            file.truncate(SLOTS * _BYTES_PER_SLOT)
+            # Not a sparse file: there is no error for a full disk in a mapping.
+            file.write(bytes(SLOTS * _BYTES_PER_SLOT))
+            file.flush()
             self._map = mmap.mmap(file.fileno(), SLOTS * _BYTES_PER_SLOT)
         self.slots: Any = memoryview(self._map).cast("q")
 

@@ -9,7 +9,6 @@ many small documents costs no more than its bytes.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 import sys
@@ -20,9 +19,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, BinaryIO, Final, cast
 
-from filelock import FileLock, Timeout
-
 from pytest_heta.core._dangling import Dangling, dangling_documents
+from pytest_heta.core._locks import acquire, file_lock
 from pytest_heta.core._loop import enter_loop
 from pytest_heta.core._plain import canonical_json, exception_text, plain, portable_name
 from pytest_heta.core._stage_index import StageIndex, StageIndexWriter
@@ -45,7 +43,6 @@ __all__ = ["DatasetFacts", "StagedDocuments", "StagedStore", "stage_documents"]
 
 _DONE: Final = "stage.json"
 _SCALARS: Final = (str, int, float, bool, NoneType)
-_LOCK_POLL_S: Final = 0.02
 _COPY_BYTES: Final = 1 << 20
 _SHOWN_IDS: Final = 5
 
@@ -107,16 +104,8 @@ def _folder_name(loaded: LoadedBenchmark, identity: str) -> str:
 @asynccontextmanager
 async def _locked(folder: Path) -> AsyncIterator[None]:
     """Hold the lock of a folder, which need not be there."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder.with_name(f"{folder.name}.lock"), thread_local=False)
-    # Asked for again and again instead of waited for: waiting would stop the
-    # loop, and the holder may be another task on it.
-    while True:
-        try:
-            lock.acquire(timeout=0)
-            break
-        except Timeout:
-            await asyncio.sleep(_LOCK_POLL_S)
+    lock = file_lock(folder.with_name(f"{folder.name}.lock"))
+    await acquire(lock)
     try:
         yield
     finally:

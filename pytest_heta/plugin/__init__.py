@@ -79,6 +79,7 @@ def _collect_garbage_less(config: pytest.Config) -> None:
     """
     # Undone after everything else, because cleanups run in reverse.
     config.add_cleanup(gc.unfreeze)
+    atexit.unregister(gc.freeze)  # of an earlier session in this process
     atexit.register(gc.freeze)
     gc.freeze()
     thresholds = gc.get_threshold()

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import pluggy
 import pytest
 
 from pytest_heta.core.plan import Sample
 from pytest_heta.plugin import _internals
+from pytest_heta.plugin._harmless import foreign
 from pytest_heta.plugin._internals import ItemGroup, LightFunction, made_once
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ __all__ = ["PARAMETER", "CaseFunction", "CaseGroup", "extra_keywords", "heta_mar
 
 PARAMETER: Final = "heta_case"
 """The fixture that is parametrized with the samples of a mode."""
-
-_HARMLESS: Final = frozenset({"_pytest", "pytest_heta", "anyio", "pytest_asyncio", "xdist"})
-"""Packages whose hooks of collection do the same for every unit of a benchmark."""
 
 _TEMPLATES: Final = pytest.StashKey["Mapping[str, Template] | None"]()
 """How the items of each mode are made in all units of a benchmark; None: by pytest."""
@@ -104,7 +101,7 @@ class CaseFunction(LightFunction):
         """File relative to the root folder, line from 0, and name."""
         place = self.group.place
         if place is None:
-            path, line, domain = pytest.Function.location.func(self)  # type: ignore[attr-defined]
+            path, line, domain = _internals.location_of(self)
             self.group.place = place = (path, line, domain.removesuffix(self.name))
         path, line, prefix = place
         return path, line, prefix + self.name
@@ -198,27 +195,18 @@ def _is_different(unit: UnitNode) -> bool:
     return bool(unit.own_markers) or _internals.has_own_fixtures(unit)
 
 
-def _foreign(hook: pluggy.HookCaller) -> list[pluggy.HookImpl]:
-    """Return what other plugins and conftest files have to say in a hook."""
-    return [
-        implementation
-        for implementation in hook.get_hookimpls()
-        if implementation.function.__module__.partition(".")[0] not in _HARMLESS
-    ]
-
-
 def _is_left_to_pytest(unit: UnitNode) -> bool:
     """Whether others may change the list of a function's items, which one case does not show."""
     hook = unit.ihook.pytest_generate_tests
-    return bool(_foreign(unit.ihook.pytest_pycollect_makeitem)) or any(
-        implementation.wrapper or implementation.hookwrapper for implementation in _foreign(hook)
+    return bool(foreign(unit.ihook.pytest_pycollect_makeitem)) or any(
+        implementation.wrapper or implementation.hookwrapper for implementation in foreign(hook)
     )
 
 
 def _may_differ_by_unit(unit: UnitNode) -> bool:
     """Whether a conftest or the suite itself may want other items in the next unit."""
     return hasattr(unit.module, "pytest_generate_tests") or bool(
-        _foreign(unit.ihook.pytest_generate_tests)
+        foreign(unit.ihook.pytest_generate_tests)
     )
 
 

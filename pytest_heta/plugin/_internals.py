@@ -27,6 +27,7 @@ __all__ = [
     "escaped_id",
     "fixture_info_of",
     "has_own_fixtures",
+    "location_of",
     "made_once",
     "new_items",
     "parameter_scopes",
@@ -336,6 +337,16 @@ def difference(item: LightFunction, stock: Any) -> str | None:
         return "_request"
     # Somebody's notes would be missing on the others.
     return "stash" if len(stock.stash) > 0 else None
+
+
+def location_of(item: pytest.Item) -> tuple[str, int | None, str]:
+    """Return file, line and name as pytest finds them for a function, not kept on the item."""
+    location: Any = pytest.Function.location
+    make = getattr(location, "func", None)
+    found: tuple[str, int | None, str] = (
+        location.__get__(item, type(item)) if make is None else make(item)
+    )
+    return found
 
 
 def escaped_id(text: str, config: pytest.Config) -> str:

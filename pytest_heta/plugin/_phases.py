@@ -16,6 +16,7 @@ import pytest
 
 __all__ = [
     "PassedDots",
+    "add_junit_property",
     "call_phase",
     "capturing",
     "coming_indices",
@@ -23,6 +24,7 @@ __all__ = [
     "fixture_scope",
     "forget_in_junit",
     "has_fixtures_per_test",
+    "junit_file",
     "light_report",
     "runs_phases_alone",
     "tear_down",
@@ -272,6 +274,26 @@ def _coming(interactor: Any) -> list[int] | None:
 # --- JUnit -----------------------------------------------------------------------
 
 
+def junit_file(config: pytest.Config) -> Any:
+    """Return what writes the JUnit file, None if nothing does or nobody knows."""
+    try:
+        from _pytest.junitxml import xml_key  # noqa: PLC0415
+    except ImportError:
+        return None
+    return config.stash.get(xml_key, None)
+
+
+def add_junit_property(config: pytest.Config, name: str, value: str) -> None:
+    """Add a property of the suite to the JUnit file, if there is one.
+
+    ``record_testsuite_property`` does nothing on the controller of a
+    distributed run, so a private name of pytest is used here.
+    """
+    add = getattr(junit_file(config), "add_global_property", None)
+    if add is not None:
+        add(name, value)
+
+
 def forget_in_junit(config: pytest.Config, node_id: str, node: object) -> None:
     """Take a test that a dead worker only began out of the JUnit file.
 
@@ -282,11 +304,7 @@ def forget_in_junit(config: pytest.Config, node_id: str, node: object) -> None:
         node_id: Node id of the test.
         node: pytest-xdist's controller of the dead worker.
     """
-    try:
-        from _pytest.junitxml import xml_key  # noqa: PLC0415
-    except ImportError:
-        return
-    xml = config.stash.get(xml_key, None)
+    xml = junit_file(config)
     reporters = getattr(xml, "node_reporters", {})
     in_order = getattr(xml, "node_reporters_ordered", [])
     for key in [key for key in reporters if key[1] is node and str(key[0]) == node_id]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -37,12 +38,20 @@ class Asking:
         self._all = Line(())
         folder, name = run.directory / "spool", run.worker_id or "main"
         self._spool = Spool(folder / f"{name}.jsonl")
+        self._problems: list[str] = []
         # Who would read it, if this process is the only one?
-        self._recorder = FlightRecorder(folder / f"{name}.flight") if run.is_worker else None
+        self._recorder = self._begun_recorder(folder / f"{name}.flight") if run.is_worker else None
         self.unit: UnitNode | None = None
         self.knowledge_base: Any = None
         self.news: tuple[str, int] | None = None
         self._told_problem = False
+
+    def _begun_recorder(self, path: Path) -> FlightRecorder | None:
+        try:
+            return FlightRecorder(path)
+        except OSError as error:
+            self._problems.append(f"who killed a worker cannot be recorded: {error}")
+            return None
 
     # -- asking -----------------------------------------------------------------
 
@@ -72,12 +81,12 @@ class Asking:
         return index is not None and self._prefetch is not None and self._prefetch.is_ready(index)
 
     def take_problem(self) -> str | None:
-        """Return why responses are no longer written down; once, for the next report."""
-        problem = self._spool.problem
-        if problem is None or self._told_problem:
-            return None
-        self._told_problem = True
-        return f"responses are not written down as they come: {problem}"
+        """Return why something is not written down; each once, for the next report."""
+        if self._spool.problem is not None and not self._told_problem:
+            self._told_problem = True
+            problem = self._spool.problem
+            self._problems.append(f"responses are not written down as they come: {problem}")
+        return self._problems.pop() if self._problems else None
 
     @property
     def asks_here(self) -> bool:

@@ -113,6 +113,9 @@ class ResultCollector:
         else:
             label, sample, tally = known
             self.journal.keep(label, sample, tally, payload)
+        if self.journal.problem is not None:
+            text = f"results are kept in memory, not written down: {self.journal.problem}"
+            self.warnings.setdefault(label, {})[text] = None
         details = getattr(report, "heta_details", None)
         if details is not None:
             self.details[report.nodeid] = details

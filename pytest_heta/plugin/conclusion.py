@@ -16,6 +16,7 @@ from pytest_heta.core.plan import BenchmarkPlan
 from pytest_heta.core.snapshot import config_snapshot, git_commit, package_versions
 from pytest_heta.errors import HetaError
 from pytest_heta.models import EvaluationReport, GateResult, ModeSummary
+from pytest_heta.plugin._phases import add_junit_property
 from pytest_heta.plugin.collector import ResultCollector
 from pytest_heta.plugin.execution import fail_on_of
 from pytest_heta.plugin.gates import emit_errors, emit_gates, uncovered_errors
@@ -231,7 +232,7 @@ class ConclusionPlugin:
             # A run that was to ask nothing leaves the report of the last one alone.
             return
         for name, value in suite_properties(self.reports):
-            _add_junit_property(config, name, value)
+            add_junit_property(config, name, value)
         about = {
             "pytest_heta_version": package_versions().get("pytest-heta"),
             "started_at": self._run.started_at.isoformat(),
@@ -249,18 +250,3 @@ class ConclusionPlugin:
                 session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
             else:
                 self.written.append(path)
-
-
-def _add_junit_property(config: pytest.Config, name: str, value: str) -> None:
-    """Add a property of the suite to the JUnit file, if there is one.
-
-    ``record_testsuite_property`` does nothing on the controller of a
-    distributed run, so a private name of pytest is used here.
-    """
-    try:
-        from _pytest.junitxml import xml_key  # noqa: PLC0415
-    except ImportError:  # pragma: no cover - every supported pytest has it
-        return
-    xml = config.stash.get(xml_key, None)
-    if xml is not None:
-        xml.add_global_property(name, value)

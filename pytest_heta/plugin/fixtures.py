@@ -11,6 +11,7 @@ import pytest
 
 from pytest_heta.core._plain import exception_text, portable_name
 from pytest_heta.core.build import (
+    BuiltKnowledgeBase,
     build_knowledge_base,
     close_knowledge_base,
     failed_build,
@@ -49,7 +50,7 @@ class RunUnit:
     def __init__(self, run: Run, node: UnitNode) -> None:
         self._run = run
         self._node = node
-        self._opened: list[Any] = []
+        self._opened: list[BuiltKnowledgeBase] = []
         self.benchmark: BenchmarkManifest = node.entry.plan.benchmark
         self.unit_id = node.unit.unit_id
         self.document_ids = node.unit.document_ids
@@ -126,7 +127,7 @@ class RunUnit:
             failure = BuildError(exception_text(error), where=f"run unit {self.unit_id}")
             self._note(failed_build(self.unit_id, failure, len(keys)))
             raise failure from error
-        self._opened.append(built.knowledge_base)
+        self._opened.append(built)
         self._note(built.build)
         return built.knowledge_base
 
@@ -143,12 +144,15 @@ class RunUnit:
 
     def close(self) -> None:
         """Close what was built, and remove the workspace."""
+        opened, self._opened = self._opened, []
         try:
-            while self._opened:
-                problem = self._run.wait_for(close_knowledge_base(self._opened.pop()))
+            for built in reversed(opened):
+                problem = self._run.wait_for(close_knowledge_base(built.knowledge_base))
                 if problem is not None:
                     self._node.stash[CLOSING] = problem
         finally:
+            for built in opened:  # also those that an interrupt has left open
+                built.release()
             if self._folder.exists():
                 shutil.rmtree(self._folder, ignore_errors=True)
 

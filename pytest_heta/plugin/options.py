@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NoReturn, get_args
 
 import pytest
 
+from pytest_heta.core._size import DEFAULT_CACHE_BYTES
 from pytest_heta.plugin.option_table import OPTIONS, Option
 
 __all__ = [
@@ -33,8 +34,6 @@ FailOn = Literal["error", "miss", "gate"]
 Responses = Literal["ids", "short", "full"]
 Protocol = Literal["auto", "pytest"]
 Split = Literal["auto", "never"]
-
-_CACHE_SIZE: Final = 2 << 30
 
 VERY_VERBOSE: Final = 2
 """``-vv`` shows tracebacks of users' code, and cases that missed; below it an error is one line."""
@@ -71,7 +70,7 @@ class RunOptions:
     protocol: Protocol = "auto"
     split: Split = "auto"
     cache_dir: str | None = None
-    cache_size: int = _CACHE_SIZE
+    cache_size: int = DEFAULT_CACHE_BYTES
     rebuild: bool = False
 
 
@@ -227,7 +226,7 @@ def _limit_and_sample(reader: _Reader) -> tuple[int | None, int | None]:
 def _cache_size(reader: _Reader) -> int:
     given = reader.text("cache-size")
     if given is None:
-        return _CACHE_SIZE
+        return DEFAULT_CACHE_BYTES
     from pytest_heta.core._size import parse_size  # noqa: PLC0415 - seldom needed
 
     value, where = given

@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Generator, Sequence
 from time import time
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -22,6 +22,7 @@ from pytest_heta.core.questions import Answer
 from pytest_heta.models import SampleTally
 from pytest_heta.plugin import _phases
 from pytest_heta.plugin._case_function import CaseFunction
+from pytest_heta.plugin._harmless import foreign
 from pytest_heta.plugin.asking import Asking, asking_of, stop_asking
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
 from pytest_heta.plugin.execution import CaseItem, CaseOutcome
@@ -40,18 +41,6 @@ _PHASE_HOOKS: Final = (
 )
 """What another plugin may hook to see every item."""
 
-_HARMLESS: Final = (
-    "_pytest.",
-    "pytest_heta.",
-    "xdist.",
-    "pytest_benchmark.",
-    # They look only at tests of their own kind.
-    "_hypothesis_pytestplugin",
-    "anyio.",
-    "pytest_asyncio.",
-)
-"""Modules whose hooks do nothing for a case."""
-
 _INTERACTIVE: Final = ("usepdb", "trace", "setupshow", "setuponly", "setupplan", "log_cli_level")
 
 
@@ -68,8 +57,7 @@ def foreign_hooks(hooks: Any, names: Sequence[str] = _PHASE_HOOKS) -> list[str]:
     return [
         f"{name} of {implementation.plugin_name}"
         for name in names
-        for implementation in getattr(hooks, name).get_hookimpls()
-        if not str(implementation.function.__module__).startswith(_HARMLESS)
+        for implementation in foreign(getattr(hooks, name))
     ]
 
 
@@ -95,6 +83,24 @@ def listened_phases(config: pytest.Config) -> tuple[str, ...]:
     return ("call",)
 
 
+class FileFacts(NamedTuple):
+    """Who sees the items of one file.
+
+    Attributes:
+        hooks: The hooks of its items: to find them for each is not cheap.
+        is_plain: Whether nobody looks at the phases of single items.
+        phases: Phases of a passed item whose reports somebody reads.
+        hears_starts: Whether somebody does something where an item starts.
+        dots: How passed items are shown together, None if they are not.
+    """
+
+    hooks: Any = None
+    is_plain: bool = False
+    phases: tuple[str, ...] = ()
+    hears_starts: bool = True
+    dots: _phases.PassedDots | None = None
+
+
 Known = tuple[str, Sample, SampleTally]
 """Plan label, sample and tally of a result."""
 
@@ -104,13 +110,10 @@ class ProtocolPlugin:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._by_path: dict[object, tuple[Any, bool]] = {}
+        self._by_path: dict[object, FileFacts] = {}
         self._by_unit: tuple[UnitNode | None, bool] = (None, False)
         self._plain_fixtures: dict[int, bool] = {}
-        self._hooks: Any = None
-        self._phases: tuple[str, ...] = ()
-        self._hears_starts = True
-        self._dots: _phases.PassedDots | None = None
+        self._facts = FileFacts()
         self._ran = 1
         self._position = -1
 
@@ -217,28 +220,31 @@ class ProtocolPlugin:
         if self._by_unit[0] is not unit:
             path = unit.path
             if path not in self._by_path:
-                # One proxy for all items of a file: making it is not cheap.
-                hooks = unit.ihook
-                self._by_path[path] = (hooks, self._is_plain_session(hooks))
-            self._hooks, plain = self._by_path[path]
+                self._by_path[path] = self._facts_of(unit.ihook)
+            self._facts = self._by_path[path]
             marked = any(node.own_markers for node in unit.listchain())
-            self._by_unit = (unit, plain and not marked)
+            self._by_unit = (unit, self._facts.is_plain and not marked)
         return self._by_unit[1]
 
-    def _is_plain_session(self, hooks: Any) -> bool:
+    def _facts_of(self, hooks: Any) -> FileFacts:
         config = self._run.config
-        self._phases = self._run.phases or listened_phases(config)
-        self._hears_starts = hears_starts(config, hooks)
-        self._dots = None
+        listened = {*self._run.phases, *listened_phases(config)}
+        dots = None
         if not foreign_hooks(hooks, ["pytest_report_teststatus"]) and not self._run.is_worker:
-            self._dots = _phases.PassedDots.find(config, hooks)
-        return (
-            not any(config.getoption(name, default=False) for name in _INTERACTIVE)
-            and not _ini(config, "log_cli")
-            # It would take many cases for one that takes long.
-            and float(_ini(config, "faulthandler_timeout") or 0) <= 0
-            and not foreign_hooks(hooks)
-            and _phases.runs_phases_alone(config)
+            dots = _phases.PassedDots.find(config, hooks)
+        return FileFacts(
+            hooks=hooks,
+            is_plain=(
+                not any(config.getoption(name, default=False) for name in _INTERACTIVE)
+                and not _ini(config, "log_cli")
+                # It would take many cases for one that takes long.
+                and float(_ini(config, "faulthandler_timeout") or 0) <= 0
+                and not foreign_hooks(hooks)
+                and _phases.runs_phases_alone(config)
+            ),
+            phases=tuple(phase for phase in ("setup", "call", "teardown") if phase in listened),
+            hears_starts=hears_starts(config, hooks),
+            dots=dots,
         )
 
     def _is_plain(self, item: pytest.Item) -> bool:
@@ -263,7 +269,7 @@ class ProtocolPlugin:
     def _run_call_phase(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run only the call phase: users' code runs in it, in this thread."""
         start = time()
-        self._hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        self._facts.hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         case = self._case(item)
         item.funcargs = {"heta_case": case, "heta_kb": asking_of(item.config).knowledge_base}  # type: ignore[attr-defined]
         self._report_phase(item, "setup", start, start)
@@ -273,13 +279,13 @@ class ProtocolPlugin:
             # Otherwise every item keeps its knowledge base.
             item.funcargs = {}  # type: ignore[attr-defined]
         self._finish(item, nextitem)
-        self._hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        self._facts.hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def _run_light(self, item: pytest.Item, nextitem: pytest.Item | None, asking: Asking) -> None:
         """Report what came of an item whose code runs elsewhere."""
         start = time()
-        if self._hears_starts:
-            self._hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        if self._facts.hears_starts:
+            self._facts.hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         self._report_phase(item, "setup", start, start)
         case = self._case(item)
         outcome: CaseOutcome | None = None
@@ -302,8 +308,8 @@ class ProtocolPlugin:
         else:
             self._report_by_hooks(item, case, outcome, raised)
         self._finish(item, nextitem)
-        if self._hears_starts:
-            self._hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if self._facts.hears_starts:
+            self._facts.hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def _answer(self, item: pytest.Item, asking: Asking) -> Answer:
         if asking.is_ready(item):
@@ -313,7 +319,7 @@ class ProtocolPlugin:
             return asking.answer(item, asking.knowledge_base)
 
     def _report_record(self, item: pytest.Item, record: Record, start: float) -> None:
-        if len(self._phases) > 1:
+        if len(self._facts.phases) > 1:
             # Otherwise nobody is there to read them.
             item.user_properties.extend(tally_properties(record.tally))
         known: Known | None = None
@@ -336,21 +342,21 @@ class ProtocolPlugin:
             duration=(latency_ms or 0.0) / 1000,
             start=start,
             stop=time(),
-            is_read="setup" in self._phases,
+            is_read="setup" in self._facts.phases,
         )
         report.heta_result = payload  # type: ignore[attr-defined]
         if known is not None:
             # The collector is in this process: it need not read the text.
             report.heta_known = known  # type: ignore[attr-defined]
-        if self._dots is None:
-            self._hooks.pytest_runtest_logreport(report=report)
+        if self._facts.dots is None:
+            self._facts.hooks.pytest_runtest_logreport(report=report)
         else:
-            self._dots.add(report, report.stop)
+            self._facts.dots.add(report, report.stop)
 
     def _show_dots(self) -> None:
         """Show what has passed before something else is shown, or waited for."""
-        if self._dots is not None:
-            self._dots.flush()
+        if self._facts.dots is not None:
+            self._facts.dots.flush()
 
     def _report_by_hooks(
         self,
@@ -368,10 +374,10 @@ class ProtocolPlugin:
 
         self._show_dots()
         call = pytest.CallInfo.from_call(conclude, when="call")
-        report = self._hooks.pytest_runtest_makereport(item=item, call=call)
-        self._hooks.pytest_runtest_logreport(report=report)
+        report = self._facts.hooks.pytest_runtest_makereport(item=item, call=call)
+        self._facts.hooks.pytest_runtest_logreport(report=report)
         if report.failed and call.excinfo is not None:
-            self._hooks.pytest_exception_interact(node=item, call=call, report=report)
+            self._facts.hooks.pytest_exception_interact(node=item, call=call, report=report)
 
     def _case(self, item: pytest.Item) -> CaseItem:
         unit = unit_node_of(item)
@@ -379,16 +385,16 @@ class ProtocolPlugin:
         return CaseItem(self._run, item, unit.entry, sample_of(item))
 
     def _report_phase(self, item: pytest.Item, when: str, start: float, stop: float) -> None:
-        if when in self._phases:
+        if when in self._facts.phases:
             report = _phases.light_report(
                 item,
                 when,
                 duration=0.0,
                 start=start,
                 stop=stop,
-                is_read="setup" in self._phases,
+                is_read="setup" in self._facts.phases,
             )
-            self._hooks.pytest_runtest_logreport(report=report)
+            self._facts.hooks.pytest_runtest_logreport(report=report)
 
     def _finish(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         session = item.session

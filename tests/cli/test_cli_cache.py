@@ -96,18 +96,32 @@ def test_prune_all(run, folder):
     )
 
 
-def test_prune_all_says_what_is_in_use(run, folder):
+@pytest.fixture(params=["lock", "lease"])
+def used(request, folder):
+    """The key of one that a run is building or loading, or goes on using."""
     cache = KnowledgeBaseCache(folder, max_bytes=1)
-    lock = asyncio.run(cache.lock(CacheKey(f"{1:064}", "local", "shop", "中文")))
-    try:
-        code, out, err = run("cache", "prune", "--all", "--cache-dir", folder)
-    finally:
-        lock.release()
+    key = CacheKey(f"{1:064}", "local", "shop", "中文")
+    held = asyncio.run(cache.lock(key)) if request.param == "lock" else cache.lease(key)
+    yield key
+    held.release()
+
+
+@pytest.mark.parametrize("what", ["--all", "--max-size=1kB"])
+def test_prune_says_what_is_in_use(run, folder, used, what):
+    code, out, err = run("cache", "prune", what, "--cache-dir", folder)
     assert code == 1
     assert "removed 2 knowledge bases" in out
     assert err == (
-        f"pytest-heta: [cache-unusable] {folder}: 1 could not be removed; a run may be using them\n"
+        f"pytest-heta: [cache-unusable] {folder}: 1 knowledge base (1.5 kB) could not be removed;"
+        " in use by a run; prune again when it has ended\n"
     )
+    assert (folder / "v1" / used.digest / "saved" / "data").stat().st_size == 1500
+
+
+def test_what_is_in_use_does_not_matter_when_the_others_make_room(run, folder, used):
+    code, out, err = run("cache", "prune", "--max-size=1.5kB", "--cache-dir", folder)
+    assert (code, err) == (0, "")
+    assert "removed 2 knowledge bases" in out
 
 
 @pytest.mark.parametrize("is_file", [False, True])

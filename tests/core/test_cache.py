@@ -84,8 +84,8 @@ def cache(folder):
 
 @pytest.fixture
 def build(tmp_path, cache):
-    def run(recipe, opened=None, key=KEY, **more):
-        return asyncio.run(
+    def run(recipe, opened=None, key=KEY, *, keep_using=False):
+        built = asyncio.run(
             build_knowledge_base(
                 recipe,
                 name="kb",
@@ -95,9 +95,11 @@ def build(tmp_path, cache):
                 workspace=tmp_path / "work",
                 cache=opened or cache(),
                 key=key,
-                **more,
             )
         )
+        if not keep_using:
+            built.release()
+        return built
 
     return run
 
@@ -461,6 +463,84 @@ class TestSize:
         assert not folder.exists()
 
 
+class TestUse:
+    @pytest.fixture(params=["built", "loaded"])
+    def used(self, request, build):
+        """A knowledge base that is in use, as its builder has it or as it was loaded."""
+        if request.param == "loaded":
+            build(Recipe("used"))
+        used = build(Recipe("used"), keep_using=True)
+        yield used
+        used.release()
+
+    def test_what_is_in_use_stays_until_it_is_released(self, used, cache, folder):
+        (entry,) = cache().entries()
+        assert cache().is_in_use(entry)
+        assert cache(max_bytes=0).prune(all_runs=True) == []
+        assert (folder / "v1" / KEY.digest / "saved" / "text").read_text() == "used"
+        used.release()
+        used.release()  # a second time is nothing
+        assert not cache().is_in_use(entry)
+        assert len(cache(max_bytes=0).prune(all_runs=True)) == 1
+        assert list((folder / "v1" / "uses").iterdir()) == []
+
+    def test_each_use_counts(self, used, build, cache):
+        other = build(Recipe(), keep_using=True)
+        used.release()
+        assert cache(max_bytes=0).prune(all_runs=True) == []
+        other.release()
+        assert len(cache(max_bytes=0).prune(all_runs=True)) == 1
+
+    def test_one_that_is_not_used_goes_in_its_place(self, used, build, cache):
+        build(Recipe("next"), key=key(1))
+        removed = cache(max_bytes=9).prune(all_runs=True)
+        assert [entry.unit_id for entry in removed] == ["u1"]
+
+    def test_a_rebuild_leaves_what_is_in_use_and_uses_its_own(self, used, build, cache, folder):
+        rebuilt = build(Recipe("new"), cache(rebuild=True))
+        assert (rebuilt.knowledge_base.text, rebuilt.build.reused) == ("new", False)
+        assert warnings(rebuilt) == [
+            "the knowledge base was not saved: the saved one is in use and stays"
+        ]
+        assert (folder / "v1" / KEY.digest / "saved" / "text").read_text() == "used"
+        assert list((folder / "v1" / "partial").iterdir()) == []
+        used.release()
+        assert warnings(build(Recipe("new"), cache(rebuild=True))) == []
+        assert build(Recipe()).knowledge_base.text == "new"
+
+    def test_a_damaged_one_stays_while_it_is_in_use(self, used, build, cache, folder):
+        more = folder / "v1" / KEY.digest / "saved" / "deep" / "more"
+        more.write_bytes(b"")
+        built = build(Recipe("new"))
+        assert built.knowledge_base.source == "create"
+        assert warnings(built) == [
+            "the saved knowledge base was not used: deep/more has changed",
+            "the knowledge base was not saved: the saved one is in use and stays",
+        ]
+        assert more.exists()
+        used.release()
+        assert len(warnings(build(Recipe("new")))) == 1
+        assert build(Recipe()).knowledge_base.text == "new"
+
+    @pytest.mark.parametrize("method", ["save", "load"])
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+    def test_one_that_never_came_to_be_is_not_in_use(self, build, folder, method, error):
+        def fails(*_):
+            raise error
+
+        recipe = Recipe()
+        if method == "load":
+            build(Recipe())
+        setattr(recipe, method, fails)
+        try:
+            built = build(recipe, keep_using=True)
+        except KeyboardInterrupt:
+            built = None
+        leases = list((folder / "v1" / "uses").iterdir())
+        # What could not be loaded was built and saved: that is in use.
+        assert len(leases) == (1 if built is not None and method == "load" else 0)
+
+
 PROGRAM = """
 import asyncio, os, signal, sys, pathlib
 from pytest_heta.core.build import build_knowledge_base
@@ -491,11 +571,14 @@ built = asyncio.run(build_knowledge_base(
     cache=KnowledgeBaseCache(folder, max_bytes=1 << 30), key=CacheKey("0" * 64, "r", "b", "u"),
 ))
 assert "cache_warnings" not in built.build.metadata, built.build.metadata
+if how == "using":
+    print("in use", flush=True)
+    sys.stdin.read()
 """
 
 
-def start(folder, how="whole"):
-    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder), how])
+def start(folder, how="whole", **more):
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder), how], **more)
 
 
 class TestProcesses:
@@ -509,6 +592,19 @@ class TestProcesses:
         assert [entry.size_bytes for entry in cache().entries()] == [200_002]
         assert list((folder / "v1" / "partial").iterdir()) == []
         assert (folder.parent / "builds").read_text() == "xx"
+
+    @pytest.mark.parametrize("first", ["whole", None], ids=["loaded", "built"])
+    def test_what_a_process_uses_stays_until_it_is_killed(self, cache, folder, first):
+        if first is not None:
+            assert start(folder, first).wait(60) == 0
+        with start(folder, "using", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline().strip() == b"in use"
+            assert cache(max_bytes=0).prune(all_runs=True) == []
+            assert (folder / "v1" / KEY.digest / "saved" / "more").exists()
+            process.kill()
+        cache().prune()
+        assert list((folder / "v1" / "uses").iterdir()) == []  # what it left is swept
+        assert len(cache(max_bytes=0).prune(all_runs=True)) == 1
 
     def test_several_at_once_build_once(self, folder):
         started = [start(folder) for _ in range(3)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib.util
+import shutil
 import sys
 from types import SimpleNamespace
 
 import pytest
 
-from pytest_heta.core import cache as cache_module
+from pytest_heta.api import load_recipe
+from pytest_heta.core import _cache_key
 from pytest_heta.core.cache import KnowledgeBaseCache, is_cacheable
 from pytest_heta.core.staging import stage_documents
 from pytest_heta.models import BenchmarkRunUnit
@@ -179,16 +181,54 @@ def test_versions_of_packages_count(project, tmp_path, monkeypatch):
     recipe = project.recipe()
     before = digest(recipe, tmp_path)
     versions = {"numpy": "0", "pytest": "1"}
-    monkeypatch.setattr(cache_module, "package_versions", lambda: versions)
-    cache_module._environment.cache_clear()
+    monkeypatch.setattr(_cache_key, "package_versions", lambda: versions)
+    _cache_key.environment.cache_clear()
     try:
         assert digest(recipe, tmp_path) != before
         changed = digest(recipe, tmp_path)
         versions["pytest"] = "2"
-        cache_module._environment.cache_clear()
+        _cache_key.environment.cache_clear()
         assert digest(recipe, tmp_path) == changed
     finally:
-        cache_module._environment.cache_clear()
+        _cache_key.environment.cache_clear()
+
+
+def test_where_a_recipes_file_lies_does_not_count(project, tmp_path):
+    made_of_parts = """
+import dataclasses, helpers
+
+@dataclasses.dataclass
+class Part:
+    size: int
+
+def measure(): ...
+
+class Recipe:
+    name = "r"
+    def create(self): ...
+    def save(self, knowledge_base, path): ...
+    def load(self, path): ...
+    def manifest(self):
+        return {"part": Part(3), "measure": measure, "object": object()}
+
+recipe = Recipe()
+"""
+    (project.folder / "parts.py").write_text(made_of_parts, encoding="utf-8")
+    copy = tmp_path / "copy"
+    shutil.copytree(project.folder, copy)
+    keys = []
+    try:
+        for folder in (project.folder, copy):
+            sys.modules.pop("helpers", None)
+            keys.append(digest(load_recipe(f"{folder / 'parts.py'}:recipe"), tmp_path))
+        assert keys[0] == keys[1]
+        (copy / "parts.py").write_text(made_of_parts + "changed = 1\n", encoding="utf-8")
+        assert digest(load_recipe(f"{copy / 'parts.py'}:recipe"), tmp_path) != keys[0]
+        (copy / "other.py").write_text(made_of_parts, encoding="utf-8")
+        assert digest(load_recipe(f"{copy / 'other.py'}:recipe"), tmp_path) != keys[0]
+    finally:
+        for name in [name for name in sys.modules if name.startswith("heta_recipe_")]:
+            del sys.modules[name]
 
 
 def test_what_a_recipe_loads_at_first_use_does_not_make_it_another_one(tmp_path):

@@ -3,7 +3,9 @@
 import json
 import pickle
 import random
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -121,6 +123,110 @@ class TestTaking:
         assert len(results) == 1
         with pytest.raises(OSError, match=r"results\.jsonl is closed"):
             list(results)
+
+
+@contextmanager
+def largest_file(size):
+    """Let the system refuse to write beyond a size, as it does on a full disk."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def written_at_once(monkeypatch):
+    monkeypatch.setattr("pytest_heta.core._appended._CHUNK", 1)
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """Let the journal be the device that is always full."""
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    real = Path.open
+    monkeypatch.setattr(
+        Path, "open", lambda self, *_, **__: real(Path("/dev/full"), "r+b", buffering=0)
+    )
+
+
+class TestFullDisk:
+    def test_what_cannot_be_written_is_read_from_memory(
+        self, journal, put, tmp_path, written_at_once
+    ):
+        path = tmp_path / "results.jsonl"
+        made = [put("q0")]
+        size = path.stat().st_size
+        assert journal.problem is None
+        # The third line is cut in two.
+        with largest_file(2 * size + size // 2):
+            made += [put(f"q{number}", number / 8) for number in range(1, 6)]
+        made.append(put("q6"))
+        assert path.stat().st_size == 2 * size + size // 2
+        assert journal.problem == "OSError: [Errno 27] File too large"
+        assert journal.results("tiny") == made
+        raw = [json.loads(journal.raw("tiny", sample(result.case_id))) for result in made]
+        assert raw == [result.model_dump(mode="json") for result in made]
+        tallies = journal.tallies("tiny").values()
+        assert list(tallies) == list(map(SampleTally.of, made))
+
+    def test_a_line_may_be_cut_anywhere(self, fakes, tmp_path, written_at_once):
+        result = fakes.result("q1", {"hit": 0.5})
+        payload = encode_result("tiny", sample(), result)
+        for limit in range(0, len(payload) + 1, 7):
+            with (
+                ResultJournal(tmp_path / f"{limit}.jsonl") as journal,
+                largest_file(limit),
+            ):
+                journal.take(payload)
+                assert journal.problem == "OSError: [Errno 27] File too large"
+                assert journal.results("tiny") == (result,)
+
+    def test_the_device_that_is_always_full(self, journal, put, full, written_at_once):
+        made = [put("q0"), put("q1", 0.25)]
+        assert journal.problem == "OSError: [Errno 28] No space left on device"
+        assert journal.results("tiny") == made
+
+    def test_a_disk_that_is_full_when_the_journal_is_closed(self, journal, put, full):
+        made = put("q0")
+        assert journal.results("tiny") == (made,)
+        assert journal.problem is None
+        journal.close()
+        assert journal.problem == "OSError: [Errno 28] No space left on device"
+
+    def test_a_file_that_cannot_be_made(self, tmp_path, fakes):
+        with ResultJournal(tmp_path / "gone" / "results.jsonl") as journal:
+            result = fakes.result("q1", {"hit": 0.5})
+            journal.take(encode_result("tiny", sample(), result))
+            assert journal.problem.startswith("FileNotFoundError: ")
+            assert journal.results("tiny") == (result,)
+
+    def test_an_interrupt_while_writing_loses_nothing(
+        self, journal, put, tmp_path, written_at_once
+    ):
+        made = [put("q0")]
+        appended = journal._lines
+        file = appended._file
+
+        class Interrupted:
+            seek, read, close = file.seek, file.read, file.close
+
+            def write(self, data):
+                file.write(data)
+                raise KeyboardInterrupt
+
+        appended._file = Interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            put("q1")
+        appended._file = file
+        made += [put("q1"), put("q2", 0.25)]
+        assert journal.results("tiny") == made
+        journal.close()
+        lines = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
+        assert [json.loads(line)["sample"][4] for line in lines] == ["q0", "q1", "q1", "q2"]
 
 
 class TestPages:

@@ -494,6 +494,55 @@ class TestFailures:
             range(count)
         )
 
+    def test_a_query_that_cancels_its_task_before_others_wait_harms_none(self, ask):
+        async def query(text):
+            if number_of(text) == 1:
+                asyncio.current_task().cancel()
+            else:
+                await asyncio.sleep(0)
+            return response(text)
+
+        ahead = ask(query, 6, concurrency=1)
+        answers = take_all(ahead, 6)
+        assert answered(answers) == [f"q{number}" for number in range(6)]
+
+    def test_nothing_is_asked_after_it_was_closed_though_a_query_blocks(self, ask):
+        begun, go_on, asked = threading.Event(), threading.Event(), []
+
+        async def query(text):
+            asked.append(text)
+            begun.set()
+            go_on.wait(DEADLOCK_S)
+            return response(text)
+
+        ahead = ask(query, 40, concurrency=2)
+        taking = threading.Thread(target=lambda: in_time(ahead.take, 0), daemon=True)
+        taking.start()
+        assert begun.wait(DEADLOCK_S)
+        closing = threading.Thread(target=ahead.close, daemon=True)
+        ahead._is_closing = True  # what close() does first, before it waits for the loop
+        go_on.set()
+        closing.start()
+        closing.join(DEADLOCK_S)
+        assert len(asked) <= 2
+
+    def test_a_query_that_will_not_be_cancelled_is_the_last(self, ask):
+        asked, waiting = [], threading.Event()
+
+        async def query(text):
+            asked.append(text)
+            waiting.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                return response(text)
+
+        ahead = ask(query, 40, concurrency=1)
+        threading.Thread(target=lambda: ahead.take(0), daemon=True).start()
+        assert waiting.wait(DEADLOCK_S)
+        in_time(ahead.close)
+        assert asked == ["q0"]
+
     def test_a_mode_that_there_is_not(self, ask):
         async def query(text):
             return response(text)
@@ -541,6 +590,25 @@ class TestColdAndWarm:
             asked = [text for asked_mode, text in log if asked_mode == mode]
             assert asked[:warmup] == texts
             assert sorted(asked[warmup:]) == ["q0", "q1"]
+
+    def test_what_a_warm_up_prints_and_dies_of_is_its_first_samples(self, way, tmp_path):
+        path = tmp_path / "main.flight"
+        recorder, seen = FlightRecorder(path), []
+
+        def answer(text, mode):
+            seen.append((mode, text, executing(path)))
+            print(f"{mode}:{text}")
+            return response(text)
+
+        ahead = way(answer, 2, modes=("exact", "other"), warmup=1, recorder=recorder)
+        answers = take_all(ahead, 4)
+        warmups = [numbers for mode, text, numbers in seen if mode == "other"]
+        assert 2 in warmups[0]
+        texts = ["".join(text for _, text in given.printed) for given in answers]
+        assert texts[2].startswith("other:q0\n") or texts[2] == ""
+        assert "other" not in texts[0] + texts[1]
+        in_time(ahead.close)
+        recorder.close()
 
     def test_samples_wait_for_a_warm_up_that_waits(self, ask):
         log = []

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from pytest_heta.core.cache import KnowledgeBaseCache
 from pytest_heta.core.gates import parse_gate
 from pytest_heta.core.plan import PlanSettings, Suite
 from pytest_heta.core.runner import RunnerOptions, run_benchmark, unit_workspace
@@ -279,6 +280,69 @@ class TestOptions:
         recipe = fakes.Recipe(modes=("a", "b"))
         report = run(three, recipe, settings=settings, gates=("b.ndcg@10 > 0",))[-1].report
         assert [(g.status, g.reason) for g in report.gates] == [("skipped", "mode not in this run")]
+
+
+class TestSavedKnowledgeBases:
+    @pytest.fixture
+    def cache(self, tmp_path):
+        return KnowledgeBaseCache(tmp_path / "kept", max_bytes=1 << 20)
+
+    @pytest.fixture
+    def saving(self, fakes):
+        class Saving(fakes.Recipe):
+            def manifest(self):
+                return {}
+
+            def save(self, knowledge_base, path):
+                type(self).saved = knowledge_base
+
+            def load(self, path):
+                return self.saved
+
+        return Saving
+
+    @pytest.mark.parametrize("runs", [1, 2], ids=["built", "loaded"])
+    def test_what_a_run_uses_is_kept_while_it_uses_it(self, run, saving, three, cache, runs):
+        in_use = []
+
+        def look(seen):
+            if len(seen) > 1:
+                in_use.append([cache.is_in_use(entry) for entry in cache.entries()])
+            return False
+
+        for _ in range(runs):
+            in_use.clear()
+            recipe = saving()
+            run(three, recipe, cancelled=look, cache=cache)
+        assert in_use[0] == [True]
+        assert [cache.is_in_use(entry) for entry in cache.entries()] == [False]
+        assert len(recipe.built) == 2 - runs
+
+    @pytest.mark.parametrize("during", ["query", "close"])
+    def test_an_interrupted_run_lets_it_go(self, saving, three, cache, tmp_path, during):
+        recipe = saving()
+
+        def create(**given):
+            base = create_base(**given)
+            base.aclose = base.close = stopped
+            return base
+
+        def stopped(*_, **__):
+            raise KeyboardInterrupt
+
+        if during == "close":
+            create_base, recipe.create = recipe.create, create
+
+        async def listen():
+            options = RunnerOptions(cache=cache)
+            stream = run_benchmark(Suite(three), recipe, workspace=tmp_path / "w", options=options)
+            async for event in stream:
+                if during == "query" and type(event).__name__ == "CaseCompleted":
+                    asyncio.current_task().cancel()
+
+        with pytest.raises(KeyboardInterrupt if during == "close" else asyncio.CancelledError):
+            asyncio.run(listen())
+        assert [cache.is_in_use(entry) for entry in cache.entries()] == [False]
 
 
 class TestCancelling:

@@ -524,7 +524,7 @@ def stage_in_child(root, refused, results):
         await sleep(delay)
 
     staging._write_stage = slow_write
-    staging.asyncio.sleep = told_sleep
+    asyncio.sleep = told_sleep
     manifest = SharedBenchmark.manifest
     loaded = LoadedBenchmark(
         suite=Suite(SharedBenchmark()),

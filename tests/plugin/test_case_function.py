@@ -488,6 +488,15 @@ def test_unknown_pytest(collect, monkeypatch, name, value):
     assert collect().types == {pytest.Function}
 
 
+def test_a_location_that_is_made_in_another_way(collect, monkeypatch):
+    known = [item.location for item in collect().items]
+    made = pytest.Item.location.func
+    monkeypatch.setattr(pytest.Item, "location", property(made))
+    items = collect().items
+    assert {type(item) for item in items} == {CaseFunction}
+    assert [item.location for item in items] == known
+
+
 @pytest.mark.parametrize("name", sorted(_internals._KNOWN - {"_instance", "_obj"}))
 def test_attribute_that_is_not_known_of_an_item(collect, monkeypatch, name):
     monkeypatch.setattr(_internals, "_KNOWN", _internals._KNOWN - {name})

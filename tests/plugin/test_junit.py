@@ -5,6 +5,8 @@ from textwrap import dedent
 
 import pytest
 
+from pytest_heta.plugin._phases import add_junit_property, forget_in_junit, junit_file
+
 HARMFUL = "nul \x00 esc \x1b[31m fffe \ufffe lone \ud800 <b>&\"' 中 🚲"
 
 
@@ -213,3 +215,31 @@ def test_harmful_characters_leave_the_file_xml(world, harmful_cases):
 def test_a_session_without_a_benchmark_has_no_properties(world):
     world.pytester.makepyfile(test_plain="def test_plain(): pass")
     assert properties_of(junit(world, "test_plain.py")) == {}
+
+
+class TestFile:
+    @pytest.fixture
+    def config(self, pytester):
+        config = pytester.parseconfig("--junitxml=junit.xml", "-pno:randomly")
+        config._do_configure()
+        yield config
+        config._ensure_unconfigure()
+
+    def test_it_is_found(self, config):
+        add_junit_property(config, "suite", "toys")
+        assert junit_file(config).global_properties == [("suite", "toys")]
+
+    def test_there_may_be_none(self, pytester):
+        config = pytester.parseconfig("-pno:randomly")
+        assert junit_file(config) is None
+        add_junit_property(config, "suite", "toys")
+        forget_in_junit(config, "a.py::a", object())
+
+    def test_a_pytest_that_keeps_it_elsewhere(self, config, monkeypatch):
+        xml = junit_file(config)
+        with monkeypatch.context() as without:
+            without.delattr("_pytest.junitxml.xml_key")
+            assert junit_file(config) is None
+            add_junit_property(config, "suite", "toys")
+            forget_in_junit(config, "a.py::a", object())
+        assert xml.global_properties == []

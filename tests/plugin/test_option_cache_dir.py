@@ -98,7 +98,77 @@ class TestSecondRun:
         assert (entry["recipe"], entry["benchmark"], entry["unit_id"]) == ("toy", "toys", "corpus")
 
 
+def run_apart(world):
+    """Run in a process of its own, which ends by an interrupt."""
+    given = (*world.quiet, "--heta-recipe=recipe.py:recipe", "--heta-cache-dir=kept")
+    result = world.pytester.runpytest_subprocess(*given)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+
+
+class TestUse:
+    """What a run uses is not removed under it by another one, which prunes at each query."""
+
+    @pytest.fixture(params=["built", "loaded"], autouse=True)
+    def pruned_all_the_time(self, request, world):
+        world.extend_recipe(
+            """
+            from pathlib import Path
+
+            from pytest_heta.core.cache import KnowledgeBaseCache
+
+            class KnowledgeBase(KnowledgeBase):
+                def query(self, text, *, mode, top_k):
+                    Path("asked").touch()
+                    other = KnowledgeBaseCache(Path("kept"), max_bytes=0)
+                    assert other.prune(all_runs=True) == []
+                    if Path("interrupt").exists():
+                        raise KeyboardInterrupt
+                    return super().query(text, mode=mode, top_k=top_k)
+            """
+        )
+        if request.param == "loaded":
+            world.run("--heta-cache-dir=kept").assert_outcomes(passed=6)
+
+    @EITHER_WAY
+    def test_it_stays_until_the_run_has_closed_it(self, world, workers):
+        world.run("--heta-cache-dir=kept", *workers).assert_outcomes(passed=6)
+        kept = world.path / "kept"
+        assert (world.path / "asked").exists()
+        assert len(entries(kept)) == 1
+        assert list((kept / "v1" / "uses").iterdir()) == []
+
+    def test_an_interrupted_run_uses_it_no_longer(self, world):
+        (world.path / "interrupt").touch()
+        run_apart(world)
+        assert len(entries(world.path / "kept")) == 1
+        assert list((world.path / "kept" / "v1" / "uses").iterdir()) == []
+
+    def test_one_whose_closing_is_interrupted_is_let_go(self, world):
+        world.extend_recipe(
+            """
+            def close(self):
+                raise KeyboardInterrupt
+
+            KnowledgeBase.close = close
+            """
+        )
+        run_apart(world)
+        assert list((world.path / "kept" / "v1" / "uses").iterdir()) == []
+
+
 class TestChanges:
+    def test_a_copied_project_loads_what_the_first_one_built(self, world, builds, monkeypatch):
+        world.run("--heta-cache-dir=kept")
+        copy = world.path / "copy"
+        copy.mkdir()
+        for name in ("recipe.py", "bench_toys.py", "toys"):
+            (world.path / name).rename(copy / name)
+        for ini in world.path.glob("*.ini"):
+            ini.rename(copy / ini.name)
+        monkeypatch.chdir(copy)
+        world.run("--heta-cache-dir=../kept").assert_outcomes(passed=6)
+        assert builds() == {"corpus": 1}
+
     def test_a_changed_document_builds_its_unit_anew(self, world, builds):
         world.run("--heta-cache-dir=kept")
         documents = world.path / "toys" / "documents.jsonl"

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from pytest_heta.core.cache import CacheKey, KnowledgeBaseCache
+
 
 @pytest.fixture(autouse=True)
 def saving(world):
@@ -32,6 +34,23 @@ def test_the_saved_one_is_not_even_read(world, builds):
     world.run("--heta-cache-dir=kept", "--heta-rebuild")
     assert world.report()["metadata"]["warnings"] == []
     assert json.loads(entry.read_text())["entry"]["size_bytes"] > 2
+
+
+def test_what_another_run_uses_stays_and_the_new_one_is_used_without_being_saved(world, builds):
+    world.run("--heta-cache-dir=kept")
+    (entry,) = (world.path / "kept").glob("v1/*/entry.json")
+    before = entry.read_bytes()
+    cache = KnowledgeBaseCache(world.path / "kept", max_bytes=1 << 30)
+    lease = cache.lease(CacheKey(entry.parent.name, "toy", "toys", "corpus"))
+    try:
+        world.run("--heta-cache-dir=kept", "--heta-rebuild").assert_outcomes(passed=6)
+    finally:
+        lease.release()
+    assert builds() == {"corpus": 2}
+    assert world.report()["metadata"]["warnings"] == [
+        "run unit corpus: the knowledge base was not saved: the saved one is in use and stays"
+    ]
+    assert entry.read_bytes() == before
 
 
 def test_the_ini_file_may_say_it(world, builds):
