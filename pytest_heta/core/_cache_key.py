@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import json
 import sys
-from collections.abc import Mapping
 from functools import cache
-from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from pytest_heta.core._plain import plain, safe_str
-from pytest_heta.core._recipe_code import stable_module_name
+from pytest_heta.core._recipe_state import state_digest
 from pytest_heta.core.snapshot import package_versions
 
-__all__ = ["CacheKey", "description_digest", "environment", "is_cacheable"]
+__all__ = ["CacheKey", "Unkeyed", "description_digest", "environment", "is_cacheable"]
 
 _HARMLESS_PACKAGES: Final = frozenset({"pytest", "pytest-xdist"})
 """Packages whose versions say nothing about what a recipe builds."""
@@ -35,6 +30,16 @@ class CacheKey(NamedTuple):
     recipe: str
     benchmark: str
     unit_id: str
+
+
+class Unkeyed(NamedTuple):
+    """What stands in for the key of a knowledge base that has none.
+
+    Attributes:
+        reason: Why, for a warning.
+    """
+
+    reason: str
 
 
 def is_cacheable(recipe: object) -> bool:
@@ -59,15 +64,15 @@ def _takes(function: object, count: int) -> bool:
 
 
 def description_digest(recipe: Any) -> str | None:
-    """Return the hash of a recipe's whole manifest; without one, of its public attributes.
+    """Return the hash of a recipe's manifest, class and attributes.
 
     Returns:
         None if the manifest cannot be had.
+
+    Raises:
+        UndescribableError: if something among them has a state that cannot be told.
     """
     manifest = getattr(recipe, "manifest", None)
-    if manifest is None:
-        held: Mapping[str, Any] = getattr(recipe, "__dict__", {})
-        return _json_digest({name: held[name] for name in held if not name.startswith("_")})
     try:
         value = manifest() if callable(manifest) else manifest
     except Exception:  # noqa: BLE001 - the boundary to users' code
@@ -75,36 +80,7 @@ def description_digest(recipe: Any) -> str | None:
     if inspect.iscoroutine(value):
         value.close()
         return None
-    return _json_digest(value)
-
-
-def _json_digest(value: Any) -> str:
-    try:
-        # Unlike plain data this tells NaN and infinities from None, and no
-        # object is called by its address.
-        text = json.dumps(value, sort_keys=True, default=_as_json)
-    except (TypeError, ValueError, RecursionError):
-        text = json.dumps(plain(value, max_nodes=sys.maxsize, max_text=sys.maxsize), sort_keys=True)
-    return sha256(text.encode()).hexdigest()
-
-
-def _as_json(value: Any) -> Any:
-    """Return a value that is no JSON as some: one level, and never its address."""
-    kind = f"{stable_module_name(type(value).__module__)}.{type(value).__qualname__}"
-    if isinstance(value, bytes | bytearray | memoryview):
-        return [kind, sha256(value).hexdigest()]
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=repr)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [item.name for item in dataclasses.fields(value)]
-        return [kind, {name: getattr(value, name) for name in names}]
-    if callable(getattr(value, "tolist", None)):  # numpy, torch and their kind
-        return value.tolist()
-    if callable(value):
-        module = stable_module_name(str(getattr(value, "__module__", "")))
-        return f"{module}.{getattr(value, '__qualname__', kind)}"
-    text = safe_str(value, sys.maxsize)
-    return [kind, None if " at 0x" in text else text]
+    return state_digest(recipe, value)
 
 
 @cache

@@ -26,6 +26,8 @@ __all__ = [
     "FILE_MODULE_PREFIX",
     "RecipeModules",
     "code_digest",
+    "is_ours",
+    "is_users",
     "recipe_modules",
     "stable_module_name",
 ]
@@ -80,6 +82,16 @@ def stable_module_name(name: str) -> str:
     """Return what to call a module wherever its project lies: no name made from a whole path."""
     file = _file_of(name, None) if name.startswith(FILE_MODULE_PREFIX) else None
     return name if file is None else f"file {file.name}"
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module is one of this package."""
+    return _top(module) == _OURS
+
+
+def is_users(module: str) -> bool:
+    """Whether a module is neither Python's, nor this package's, nor an installed one."""
+    return not _is_standard(module) and not is_ours(module) and not _is_installed(module)
 
 
 def _modules_of_attributes(value: object, depth: int, seen: set[int]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +14,10 @@ from pytest_heta.core._calls import (
     later_keywords,
 )
 from pytest_heta.core._leases import Lease
-from pytest_heta.core._loop import call
+from pytest_heta.core._loop import Called, call
 from pytest_heta.core._plain import exception_text, plain, portable_name
 from pytest_heta.core._size import format_size
-from pytest_heta.core.cache import CacheEntry, CacheKey, KnowledgeBaseCache
+from pytest_heta.core.cache import CacheEntry, CacheKey, KnowledgeBaseCache, Unkeyed
 from pytest_heta.errors import BuildError, CacheError, HetaError
 from pytest_heta.models import UnitBuild
 from pytest_heta.protocols import ObjectStore
@@ -70,7 +71,7 @@ async def build_knowledge_base(
     source_keys: Sequence[str],
     workspace: Path,
     cache: KnowledgeBaseCache | None = None,
-    key: CacheKey | None = None,
+    key: CacheKey | Unkeyed | None = None,
 ) -> BuiltKnowledgeBase:
     """Build the knowledge base of one run unit, or load the one that was built before.
 
@@ -87,7 +88,8 @@ async def build_knowledge_base(
         workspace: Folder for what the recipe writes; it is made if the recipe
             takes it.
         cache: Where saved knowledge bases are, if any are kept.
-        key: Key of this one; None if the recipe has no ``save`` and ``load``.
+        key: Key of this one, or why there is none; None if the recipe has no ``save``
+            and ``load``.
 
     Returns:
         The knowledge base, to be closed and then released. Its
@@ -108,6 +110,8 @@ async def build_knowledge_base(
         _make_folder(workspace, f"run unit {unit_id}")
     if cache is None or key is None:
         return await _create(recipe, unit_id, given)
+    if isinstance(key, Unkeyed):
+        return _warned(await _create(recipe, unit_id, given), [key.reason])
     try:
         lock = await cache.lock(key)
     except CacheError as error:
@@ -239,7 +243,7 @@ class _Loaded(NamedTuple):
 async def _load_saved(recipe: Any, given: Mapping[str, Any], path: Path) -> _Loaded:
     # Its files have just been compared with what was written.
     keywords = later_keywords(recipe.load, {**given, "verified": True})
-    loaded = await call(recipe.load, path, **keywords)
+    loaded = await _call_storage(recipe.load, path, **keywords)
     if loaded.error is not None:
         raise _cache_error(loaded.error)
     modes = await _checked_modes(loaded.value, str(path), "`load` returns the knowledge base")
@@ -277,7 +281,7 @@ async def _publish(
 ) -> CacheEntry:
     partial = cache.begin(key)
     try:
-        saved = await call(recipe.save, built.knowledge_base, partial.saved)
+        saved = await _call_storage(recipe.save, built.knowledge_base, partial.saved)
         if saved.error is not None:
             raise _cache_error(saved.error)
         seconds = built.build.build_seconds or 0.0
@@ -288,6 +292,20 @@ async def _publish(
         cache.abandon(partial)
     entry: CacheEntry = published.value
     return entry
+
+
+async def _call_storage(function: Any, /, *args: Any, **kwargs: Any) -> Called:
+    """Call a recipe's ``save`` or ``load``: ending the process there is failing, too.
+
+    Raises:
+        CacheError: if it raises what is no `Exception`, such as `SystemExit`.
+    """
+    try:
+        return await call(function, *args, **kwargs)
+    except (KeyboardInterrupt, CancelledError, GeneratorExit):
+        raise  # from outside
+    except BaseException as error:
+        raise CacheError(exception_text(error)) from error
 
 
 def _cache_error(error: Exception) -> CacheError:

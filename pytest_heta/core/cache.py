@@ -26,11 +26,18 @@ from uuid import uuid4
 from filelock import BaseFileLock, Timeout
 
 from pytest_heta.core._cache_entry import FORMAT_VERSION, SAVED, CacheEntry, files_below, touch
-from pytest_heta.core._cache_key import CacheKey, description_digest, environment, is_cacheable
+from pytest_heta.core._cache_key import (
+    CacheKey,
+    Unkeyed,
+    description_digest,
+    environment,
+    is_cacheable,
+)
 from pytest_heta.core._leases import Lease, Leases
 from pytest_heta.core._locks import acquire, file_lock
 from pytest_heta.core._plain import canonical_json, exception_text
 from pytest_heta.core._recipe_code import RecipeModules, code_digest, recipe_modules
+from pytest_heta.core._recipe_state import UndescribableError
 from pytest_heta.errors import CacheError
 
 __all__ = [
@@ -38,6 +45,7 @@ __all__ = [
     "CacheKey",
     "KnowledgeBaseCache",
     "PartialEntry",
+    "Unkeyed",
     "is_cacheable",
 ]
 
@@ -94,11 +102,11 @@ class KnowledgeBaseCache:
 
     def key_of(
         self, recipe: Any, *, name: str, benchmark: str, unit_id: str, documents: str
-    ) -> CacheKey | None:
+    ) -> CacheKey | Unkeyed | None:
         """Return the key of a knowledge base.
 
         Args:
-            recipe: The recipe: its name, manifest and code count.
+            recipe: The recipe: its name, manifest, class, attributes and code count.
             name: Name of the knowledge base.
             benchmark: Name of the benchmark.
             unit_id: The run unit.
@@ -106,14 +114,18 @@ class KnowledgeBaseCache:
 
         Returns:
             None if the recipe has no ``save`` and ``load``, or its manifest
-            cannot be had.
+            cannot be had; and why there is none if something that the recipe
+            holds cannot be described.
         """
         if not is_cacheable(recipe):
             return None
         modules = recipe_modules(recipe)
         if modules not in self._code:
             self._code[modules] = code_digest(modules)
-        described = description_digest(recipe)
+        try:
+            described = description_digest(recipe)
+        except UndescribableError as error:
+            return Unkeyed(f"the knowledge base is not kept: the recipe's {error}")
         if described is None:
             return None
         recipe_name = str(getattr(recipe, "name", ""))

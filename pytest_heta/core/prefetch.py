@@ -38,7 +38,8 @@ from pytest_heta.core.spool import (
 __all__ = ["Prefetch"]
 
 _BEGIN_TIMEOUT_S: Final = 0.02
-_CLOSE_TIMEOUT_S: Final = 5.0
+_LOOK_AGAIN_S: Final = 0.05
+_CLOSE_TIMEOUT_S: Final = 2.0
 
 
 class Prefetch:
@@ -161,7 +162,8 @@ class Prefetch:
             answer = self._answers[index]
             if answer is not None:
                 return answer
-            self._arrived.wait()
+            # A query that blocks the loop keeps it from saying what is there.
+            self._arrived.wait(_LOOK_AGAIN_S)
 
     def close(self) -> None:
         """Cancel what is under way, the last that was begun first; may be called twice."""

@@ -3,7 +3,9 @@
 Each process of a run has two files of its own. The spool has a line for every
 query that returned, written the moment it does. The flight recorder says whose
 code is being executed right now: when a process dies, that is the sample it
-died of, which need not be the one whose result was waited for.
+died of, which need not be the one whose result was waited for. Where it was
+several samples' code, those are suspects: a file that all processes of the run
+share lists them, and each is asked alone when it is asked again.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import sys
 import threading
 from array import array
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +26,7 @@ from pytest_heta.core._plain import exception_text, plain
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.query import QueryOutcome
 
-__all__ = ["FlightRecorder", "Spool", "executing"]
+__all__ = ["FlightRecorder", "Spool", "add_suspects", "executing", "suspects"]
 
 SLOTS: Final = 256
 """Threads that a flight recorder can tell apart."""
@@ -33,6 +36,8 @@ LOOP_SLOT: Final = 1
 FIRST_THREAD_SLOT: Final = 2
 
 _BYTES_PER_SLOT: Final = 8
+
+_SUSPECTS: Final = "suspects"
 
 
 class Spool:
@@ -154,3 +159,24 @@ def executing(path: Path) -> tuple[int, ...]:
     slots.frombytes(content[: len(content) // _BYTES_PER_SLOT * _BYTES_PER_SLOT])
     first, others = slots[:FIRST_THREAD_SLOT], slots[FIRST_THREAD_SLOT:]
     return tuple(slot - 1 for slot in (*first, *sorted(others, reverse=True)) if slot > 0)
+
+
+def add_suspects(folder: Path, numbers: Iterable[int]) -> None:
+    """List more samples that a process may have died of, for all processes with this folder.
+
+    Raises:
+        OSError: if they cannot be written down.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _SUSPECTS).open("a", encoding="ascii") as file:
+        file.write("".join(f"{number}\n" for number in numbers))
+
+
+def suspects(folder: Path) -> frozenset[int]:
+    """Return the numbers of all samples that processes may have died of."""
+    try:
+        content = (folder / _SUSPECTS).read_text(encoding="ascii")
+    except OSError:
+        return frozenset()
+    # What comes after the last line end is being written.
+    return frozenset(map(int, content.rpartition("\n")[0].split()))

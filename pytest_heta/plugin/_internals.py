@@ -1,5 +1,7 @@
-# ruff: noqa: SLF001 - private names stand here, and nowhere else
-"""Private parts of pytest, in one place: each has a guard and an ordinary way beside it.
+# ruff: noqa: SLF001 - private names stand here and in _phases
+"""Private parts of pytest that making items needs; `_phases` has those for running them.
+
+Each has a guard and an ordinary way beside it.
 
 Whatever here does not find what it was written for says so, and its caller
 goes pytest's own, slower way.

@@ -13,8 +13,9 @@ from pytest_heta.core.concurrency import has_coroutine_query, query_concurrency
 from pytest_heta.core.prefetch import Prefetch
 from pytest_heta.core.questions import Answer, Questions
 from pytest_heta.core.sample import ask_sample
-from pytest_heta.core.spool import MAIN_SLOT, FlightRecorder, Spool
+from pytest_heta.core.spool import MAIN_SLOT, FlightRecorder, Spool, suspects
 from pytest_heta.plugin import _phases
+from pytest_heta.plugin._case_function import PARAMETER, CaseFunction
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
 
@@ -189,16 +190,27 @@ class Asking:
         return self._run.options.concurrency is not None or not _phases.has_fixtures_per_test(item)
 
     def _coming_items(self, item: pytest.Item) -> tuple[list[pytest.Item], list[int]]:
-        """Return the items of the unit that this process will run from ``item`` on."""
+        """Return the items of the unit that this process will run from ``item`` on.
+
+        A sample that another worker may have died of is asked alone: if this
+        one dies of it too, there is no doubt.
+        """
         items = item.session.items
         indices: Any = None
+        alone: frozenset[int] = frozenset()
         if self._run.is_worker:
             indices = _phases.coming_indices(item.config) or [self._position(item)]
+            # Read after the queue: suspects are listed before they are sent.
+            alone = suspects(self._run.directory / "spool")
         else:
             indices = range(self._position(item), len(items))
-        coming, numbers = [], []
+        coming: list[pytest.Item] = []
+        numbers: list[int] = []
         for index in indices:
-            if items[index].parent is not self.unit:
+            if numbers and (index in alone or numbers[-1] in alone):
+                break
+            # Another parameter of a fixture may mean another knowledge base.
+            if items[index].parent is not self.unit or _differ(items[index], item):
                 break
             coming.append(items[index])
             numbers.append(index)
@@ -211,6 +223,19 @@ class Asking:
         position = self._all.place(item)
         assert position is not None, "pytest runs items of the session"  # noqa: S101
         return position
+
+
+def _differ(item: pytest.Item, other: pytest.Item) -> bool:
+    """Whether two items of a unit have different parameters beside their samples."""
+    if isinstance(item, CaseFunction):
+        return False  # its sample is all that it has
+    return _parameters(item) != _parameters(other)
+
+
+def _parameters(item: pytest.Item) -> dict[str, int]:
+    parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    # By identity: a parameter may be anything.
+    return {name: id(value) for name, value in parameters.items() if name != PARAMETER}
 
 
 class Line:

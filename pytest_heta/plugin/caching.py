@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from pytest_heta.core._size import DEFAULT_CACHE_BYTES
 from pytest_heta.core.cache import KnowledgeBaseCache, is_cacheable
 from pytest_heta.plugin.datasets import dataset_folders
 from pytest_heta.plugin.options import RunOptions, ini_folder, refuse, source_of
@@ -58,7 +59,7 @@ def open_cache(run: Run, facts: Mapping[str, Any]) -> KnowledgeBaseCache | None:
     """
     options = run.options
     folder = Path(facts["folder"]) if facts.get("folder") else _folder(run)
-    limit = options.cache_size
+    limit = DEFAULT_CACHE_BYTES if options.cache_size is None else options.cache_size
     if folder is None:
         if not run.is_worker or options.split == "never":
             return None
@@ -74,7 +75,7 @@ def open_cache(run: Run, facts: Mapping[str, Any]) -> KnowledgeBaseCache | None:
 
 def _folder(run: Run) -> Path | None:
     """Return the folder that lasts, None if nothing is to be kept."""
-    if not run.options.cache_size:
+    if run.options.cache_size == 0:
         return None
     given = _given_folder(run.config, run.options)
     if given is not None:

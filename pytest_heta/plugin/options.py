@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, NoReturn, get_args
 
 import pytest
 
-from pytest_heta.core._size import DEFAULT_CACHE_BYTES
 from pytest_heta.plugin.option_table import OPTIONS, Option
 
 __all__ = [
@@ -70,7 +69,7 @@ class RunOptions:
     protocol: Protocol = "auto"
     split: Split = "auto"
     cache_dir: str | None = None
-    cache_size: int = DEFAULT_CACHE_BYTES
+    cache_size: int | None = None
     rebuild: bool = False
 
 
@@ -223,10 +222,10 @@ def _limit_and_sample(reader: _Reader) -> tuple[int | None, int | None]:
     return limit, sample
 
 
-def _cache_size(reader: _Reader) -> int:
+def _cache_size(reader: _Reader) -> int | None:
     given = reader.text("cache-size")
     if given is None:
-        return DEFAULT_CACHE_BYTES
+        return None
     from pytest_heta.core._size import parse_size  # noqa: PLC0415 - seldom needed
 
     value, where = given

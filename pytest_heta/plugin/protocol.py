@@ -33,6 +33,7 @@ __all__ = ["ProtocolPlugin", "foreign_hooks", "listened_phases"]
 
 _PHASE_HOOKS: Final = (
     "pytest_runtest_protocol",
+    "pytest_runtest_logstart",
     "pytest_runtest_setup",
     "pytest_runtest_call",
     "pytest_runtest_teardown",
@@ -248,7 +249,7 @@ class ProtocolPlugin:
         )
 
     def _is_plain(self, item: pytest.Item) -> bool:
-        """Whether an item has no marker and no fixture of its own that others gave it."""
+        """Whether others gave an item no marker, fixture or parameter of its own."""
         names: Any = getattr(item, "fixturenames", None)
         plain = self._plain_fixtures.get(id(names))
         if plain is None:
@@ -257,7 +258,8 @@ class ProtocolPlugin:
         if isinstance(item, CaseFunction) and item.index not in item.group.marked:
             # Nobody has seen its marks, let alone added one.
             return plain
-        return plain and len(item.own_markers) == 1
+        parameters: Any = getattr(getattr(item, "callspec", None), "params", ())
+        return plain and len(parameters) == 1 and len(item.own_markers) == 1
 
     @staticmethod
     def _runs_users_code_here(asking: Asking) -> bool:

@@ -38,6 +38,9 @@ class WorkerWatch(Protocol):
     def executing(self, node: Any) -> Sequence[int]:
         """Return the tests whose code a dead worker was executing, the likeliest killer first."""
 
+    def suspect(self, indices: Sequence[int]) -> None:
+        """Have each of these tests run with no other at the same time from now on."""
+
     def forget(self, node: Any, node_id: str) -> None:
         """Take back what a dead worker reported of a test that another one runs."""
 
@@ -83,6 +86,7 @@ class UnitScheduling:
         self.log = log
         self._watch = watch
         self._failed_builds: Counter[Unit] = Counter()
+        self._suspects: set[int] = set()
         self._worker_count = len(parse_tx_spec_config(config))
         self._collected = 0
         self._first: Any = None
@@ -169,31 +173,55 @@ class UnitScheduling:
         """Take out a worker that has ended, and hand its tests to others.
 
         Returns:
-            The test that the worker was running, if it died of it. That test
-            is not run again.
+            The test that the worker died of, which is not run again. None if
+            it had none, or may have died of any of several: nobody is blamed
+            before those have been run one by one.
         """
         pending = self._workers.pop(node).pending
         if not pending:
             return None
         progress = self._watch.progress(node)
-        killer = next((index for index in self._watch.executing(node) if index in pending), None)
-        crashed = next(iter(pending)) if killer is None else killer
+        marked = dict.fromkeys(self._watch.executing(node))
+        executing = [index for index in marked if index in pending]
+        crashed = self._crashed(pending, executing)
         groups = self._by_unit(
             index
             for index in pending
             # Its report may have come before the word that it is over.
             if index != crashed and progress != Progress(self._collection[index], has_result=True)
         )
-        unit = self._unit_of(crashed)
-        if unit is not None and killer is None and self._unit_reached(progress) != unit:
+        unit = None if crashed is None else self._unit_of(crashed)
+        if unit is not None and not executing and self._unit_reached(progress) != unit:
             self._note_failed_build(node, unit, groups)
         self._forget_begun(node, progress, groups)
-        self._work.put_back(groups)
         if self._watch.restarts_left() >= 0:
+            self._work.put_back(groups)
             self._feed_all()
         else:
-            self._hand_out_all()
-        return self._collection[crashed]
+            # Nobody comes for those who die of a suspect: it is run after all others.
+            tests = [index for group in groups.values() for index in group]
+            for suspected in (False, True):
+                chosen = (index for index in tests if (index in self._suspects) is suspected)
+                self._work.put_back(self._by_unit(chosen))
+                self._hand_out_all()
+        return None if crashed is None else self._collection[crashed]
+
+    def _crashed(self, pending: Iterable[int], executing: Sequence[int]) -> int | None:
+        """Return the test that a worker died of; None if that is to be found out.
+
+        Args:
+            pending: Its tests, at least one, the one that it was running first.
+            executing: Those whose code it was executing, the likeliest first.
+        """
+        if not executing:
+            return next(iter(pending))
+        # Suspected twice is convicted, or a run might not end.
+        known = next((index for index in executing if index in self._suspects), None)
+        if known is not None or len(executing) == 1:
+            return executing[0] if known is None else known
+        self._suspects.update(executing)
+        self._watch.suspect(executing)
+        return None
 
     def _forget_begun(
         self, node: Any, progress: Progress | None, groups: dict[Unit | None, list[int]]

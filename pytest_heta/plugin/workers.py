@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +19,7 @@ from filelock import FileLock
 
 from pytest_heta.core.cache import is_cacheable
 from pytest_heta.core.plan import BenchmarkPlan, Sample
-from pytest_heta.core.spool import executing
+from pytest_heta.core.spool import add_suspects, executing
 from pytest_heta.errors import first_of
 from pytest_heta.plugin._phases import fixture_is_ours, forget_in_junit
 from pytest_heta.plugin._selection import SelectedSamples, Stretch, digest_of_ids, stretches_of
@@ -188,6 +189,12 @@ class ControllerPlugin:
     def executing(self, node: Any) -> Sequence[int]:
         """Return the tests whose code a dead worker was executing."""
         return executing(self._run.directory / "spool" / f"{node.gateway.id}.flight")
+
+    def suspect(self, indices: Sequence[int]) -> None:
+        """Let workers ask these tests' samples alone from now on."""
+        # Without the file, who is suspected a second time is the one.
+        with suppress(OSError):
+            add_suspects(self._run.directory / "spool", indices)
 
     def forget(self, node: Any, node_id: str) -> None:
         """Take back what was reported of a test that another worker runs."""

@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib.util
+import os
 import shutil
+import socket
+import subprocess
 import sys
+import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from pytest_heta.api import load_recipe
 from pytest_heta.core import _cache_key
+from pytest_heta.core.build import build_knowledge_base
 from pytest_heta.core.cache import KnowledgeBaseCache, is_cacheable
 from pytest_heta.core.staging import stage_documents
 from pytest_heta.models import BenchmarkRunUnit
@@ -124,9 +130,9 @@ def test_everything_in_the_manifest_counts(project, tmp_path):
 
 def test_sets_have_no_order(project, tmp_path):
     recipe = project.recipe()
-    recipe.manifest = lambda: {"words": set(map(str, range(50)))}
+    recipe.manifest = functools.partial(dict, words=set(map(str, range(50))))
     first = digest(recipe, tmp_path)
-    recipe.manifest = lambda: {"words": set(map(str, reversed(range(50))))}
+    recipe.manifest = functools.partial(dict, words=set(map(str, reversed(range(50)))))
     assert digest(recipe, tmp_path) == first
 
 
@@ -311,6 +317,323 @@ def test_recipes_that_can_save_and_load_are_cached(recipe, expected, tmp_path):
     assert is_cacheable(recipe) is expected
     if not expected:
         assert key(recipe, tmp_path) is None
+
+
+VARIANTS = """
+import dataclasses
+import enum
+import functools
+import pathlib
+from typing import NamedTuple
+
+from pytest_heta.recipes.local import LocalRecipe
+
+
+class Base:
+    name = "r"
+    def create(self): return KnowledgeBase(self.cut())
+    def save(self, knowledge_base, path): (path / "n").write_text(str(knowledge_base.n))
+    def load(self, path): return KnowledgeBase(int((path / "n").read_text()))
+    def cut(self): return 0
+
+
+class KnowledgeBase:
+    def __init__(self, n): self.n = n
+    def query(self, text): ...
+
+
+class Chunker:
+    def __init__(self, n): self.n = n
+
+
+class Slotted:
+    __slots__ = ("__n",)
+    def __init__(self, n): self.__n = n
+
+
+class Pair(NamedTuple):
+    chunker: object
+
+
+class Size(enum.Enum):
+    ONE = 1
+    TWO = 2
+
+
+class Words(dict):
+    def __init__(self, n):
+        super().__init__(a=1)
+        self.n = n
+
+
+def cut(n): ...
+def cut_to(n): return lambda text: text[:n]
+def cut_by(n=1):
+    def function(text, n=n): return text[:n]
+    return function
+
+
+def ring(n):
+    first, second = Chunker(n), Chunker(0)
+    first.next, second.next = second, first
+    return second
+
+
+def local_class(n):
+    class Local:
+        def cut(self): return n
+    return Local
+
+
+class A(Base):
+    def cut(self): return 1
+class B(Base):
+    def cut(self): return 2
+
+
+class PerClass(Base):
+    size = 1
+class PerProperty(Base):
+    @property
+    def size(self): return Chunker(OF_PROPERTY)
+
+
+@dataclasses.dataclass(slots=True)
+class Slots(Base):
+    size: int
+
+
+class Says(Base):
+    def __init__(self, n): self.__n = n
+    def manifest(self): return {"ch": Chunker(self.__n)}
+
+
+class Mine(LocalRecipe):
+    create, save, load = Base.__dict__["create"], Base.save, Base.load
+    def cut(self): return self.chunk_size
+
+
+def array(n):
+    import numpy
+    return numpy.array([0, n])
+
+
+def holding(value):
+    recipe = Base()
+    recipe._value = value
+    return recipe
+
+
+def per_class(n):
+    PerClass.size = n
+    return PerClass()
+
+
+def per_property(n):
+    global OF_PROPERTY
+    OF_PROPERTY = n
+    return PerProperty()
+
+
+VARIANTS = {
+    "class": lambda n: (A, B)[n - 1](),
+    "class attribute": per_class,
+    "property": per_property,
+    "slots": Slots,
+    "private slot": lambda n: holding(Slotted(n)),
+    "object": lambda n: holding(Chunker(n)),
+    "in a tuple": lambda n: holding((Chunker(n),)),
+    "in a set": lambda n: holding({Pair(n), *"abcdefgh"}),
+    "in a dictionary": lambda n: holding({"a": {"b": [Chunker(n)]}}),
+    "key of a dictionary": lambda n: holding({(n,): 1}),
+    "NamedTuple": lambda n: holding(Pair(Chunker(n))),
+    "of a dictionary's class": lambda n: holding(Words(n)),
+    "partial": lambda n: holding(functools.partial(cut, n=n)),
+    "closure": lambda n: holding(cut_to(n)),
+    "default": lambda n: holding(cut_by(n)),
+    "code": lambda n: holding(eval(f"lambda: {n}")),
+    "bound method": lambda n: holding(cut_by(n).__get__(Chunker(1))),
+    "self of a method": lambda n: holding(cut_by(3).__get__(Chunker(n))),
+    "ring": lambda n: holding(ring(n)),
+    "class made in a function": lambda n: holding(local_class(n)),
+    "object of such a class": lambda n: holding(local_class(n)()),
+    "manifest": Says,
+    "enum": lambda n: holding(Size(n)),
+    "path": lambda n: holding(pathlib.PurePosixPath(str(n))),
+    "array": lambda n: holding(array(n)),
+    "subclass of ours": lambda n: Mine(chunk_size=n * 100),
+}
+"""
+
+
+def build_once(recipe, tmp_path):
+    cache = KnowledgeBaseCache(tmp_path / "kept", max_bytes=1 << 20)
+    given = {"name": "kb", "unit_id": "u"}
+    made = cache.key_of(recipe, benchmark="b", documents="d", **given)
+    built = asyncio.run(
+        build_knowledge_base(
+            recipe,
+            **given,
+            objects=None,
+            source_keys=[],
+            workspace=tmp_path / "work",
+            cache=cache,
+            key=made,
+        )
+    )
+    built.release()
+    return built.build
+
+
+def variants(tmp_path, monkeypatch):
+    """Import the module of the variants anew, as another process does."""
+    file = tmp_path / "heta_variants.py"
+    file.write_text(VARIANTS, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("heta_variants", file)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "heta_variants", module)
+    spec.loader.exec_module(module)
+    return module.VARIANTS
+
+
+VARIANT_SPACE = {}
+exec(VARIANTS, VARIANT_SPACE)
+
+
+@pytest.mark.parametrize("variant", list(VARIANT_SPACE["VARIANTS"]))
+def test_only_an_unchanged_recipe_loads_what_was_saved(tmp_path, monkeypatch, variant):
+    reused = []
+    for n in (1, 2, 1, 2):
+        recipe = variants(tmp_path, monkeypatch)[variant](n)
+        build = build_once(recipe, tmp_path)
+        assert "cache_warnings" not in build.metadata
+        reused.append(build.reused)
+    assert reused == [False, False, True, True]
+
+
+class Holder:
+    name = "r"
+
+    def __init__(self, **values):
+        vars(self).update(values)
+
+    def create(self):
+        return SimpleNamespace(query=print)
+
+    def save(self, knowledge_base, path): ...
+
+    def load(self, path):
+        return self.create()
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (Path(__file__).open, "is a TextIOWrapper, whose state is unknown"),
+        (threading.Lock, "is a lock, whose state is unknown"),
+        (lambda: iter(n for n in "ab"), "is a generator, whose state is unknown"),
+        (socket.socket, "is a socket, whose state is unknown"),
+        (lambda: bytes(1 << 27), "is too large"),
+        (lambda: [[0]] * 300_000, "is too large"),
+        (lambda: functools.reduce(lambda inner, _: [inner], range(200), []), "too deeply"),
+    ],
+    ids=["file", "lock", "generator", "socket", "bytes", "list", "depth"],
+)
+@pytest.mark.parametrize("place", ["attribute", "manifest"])
+def test_what_cannot_be_told_is_built_with_one_warning(tmp_path, make, why, place):
+    held = make()
+    inner = SimpleNamespace(deep={"held": held})
+    if place == "attribute":
+        recipe, where = Holder(_part=inner), "`_part.deep.held"
+    else:
+        recipe, where = Holder(manifest=partial_of(inner)), "`manifest().part.deep.held"
+    try:
+        for _ in range(2):
+            build = build_once(recipe, tmp_path)
+            assert not build.reused
+            (warning,) = build.metadata["cache_warnings"]
+            assert where in warning
+            assert why in warning
+        assert not list((tmp_path / "kept").rglob("entry.json"))
+    finally:
+        getattr(held, "close", lambda: None)()
+
+
+def partial_of(inner):
+    return functools.partial(dict, part=inner)
+
+
+def test_a_property_that_fails_or_cannot_be_told_does_not_count(tmp_path):
+    class Failing(Holder):
+        @property
+        def broken(self):
+            raise RuntimeError
+
+        @property
+        def stream(self):
+            return (n for n in "ab")
+
+    assert not build_once(Failing(), tmp_path).reused
+    assert build_once(Failing(), tmp_path).reused
+
+
+@pytest.mark.parametrize("method", ["save", "load"])
+@pytest.mark.parametrize("kind", [SystemExit, BaseException])
+@pytest.mark.parametrize("is_coroutine", [False, True])
+def test_ending_the_process_in_save_or_load_is_failing(tmp_path, method, kind, is_coroutine):
+    def end(*args):
+        raise kind("no")
+
+    async def end_later(*args):
+        raise kind("no")
+
+    class Ending(Holder):
+        save = end_later if is_coroutine else end
+
+    class Loading(Holder):
+        load = end_later if is_coroutine else end
+
+    recipe = Ending() if method == "save" else Loading()
+    first = build_once(recipe, tmp_path)
+    second = build_once(recipe, tmp_path)
+    assert not first.reused
+    assert not second.reused
+    (warning,) = second.metadata["cache_warnings"]
+    assert f"{kind.__name__}: no" in warning
+
+
+def test_the_key_is_the_same_in_every_process(tmp_path):
+    (tmp_path / "heta_variants.py").write_text(VARIANTS, encoding="utf-8")
+    asked = """
+from pathlib import Path
+from heta_variants import VARIANTS
+from pytest_heta.core.cache import KnowledgeBaseCache
+cache = KnowledgeBaseCache(Path("kept"), max_bytes=1)
+given = {"name": "kb", "benchmark": "b", "unit_id": "u", "documents": "d"}
+for make in VARIANTS.values():
+    print(cache.key_of(make(1), **given).digest)
+"""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", asked],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+    assert len(set(printed.pop().split())) == len(VARIANT_SPACE["VARIANTS"])
+
+
+def test_an_interrupt_in_save_goes_through(tmp_path):
+    class Interrupted(Holder):
+        def save(self, knowledge_base, path):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_once(Interrupted(), tmp_path)
 
 
 class TestDocuments:

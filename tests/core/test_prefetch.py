@@ -526,6 +526,19 @@ class TestFailures:
         closing.join(DEADLOCK_S)
         assert len(asked) <= 2
 
+    def test_what_is_there_is_taken_though_a_later_query_blocks_the_loop(self, ask):
+        go_on = threading.Event()
+
+        async def query(text):
+            if text == "q3":
+                go_on.wait(DEADLOCK_S)
+            return response(text)
+
+        ahead = ask(query, 4, concurrency=8)
+        assert answered(take_all(ahead, 3)) == ["q0", "q1", "q2"]
+        go_on.set()
+        assert answered([in_time(ahead.take, 3)]) == ["q3"]
+
     def test_a_query_that_will_not_be_cancelled_is_the_last(self, ask):
         asked, waiting = [], threading.Event()
 

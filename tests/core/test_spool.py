@@ -23,7 +23,9 @@ from pytest_heta.core.spool import (
     SLOTS,
     FlightRecorder,
     Spool,
+    add_suspects,
     executing,
+    suspects,
 )
 
 SAMPLE = Sample("tiny", "fake", "all", "exact", "c1", 2)
@@ -335,3 +337,19 @@ def test_a_dead_process_tells_whose_code_it_was_executing(
     # Others may have been asked behind the one that died.
     assert {f"c{n}" for n in spooled} <= found
     assert "c5" not in found
+
+
+class TestSuspects:
+    def test_there_are_none_at_first(self, tmp_path):
+        assert suspects(tmp_path / "spool") == frozenset()
+
+    def test_all_that_were_listed_are_suspects(self, tmp_path):
+        add_suspects(tmp_path / "spool", [12, 3])
+        add_suspects(tmp_path / "spool", [40])
+        assert suspects(tmp_path / "spool") == {3, 12, 40}
+
+    def test_a_number_that_is_being_written_is_not_read(self, tmp_path):
+        add_suspects(tmp_path, [12])
+        (path,) = tmp_path.iterdir()
+        path.write_text(path.read_text() + "34")
+        assert suspects(tmp_path) == {12}

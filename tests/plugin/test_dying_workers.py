@@ -1,6 +1,7 @@
 """Workers that die: each costs one sample, nothing runs twice, nothing is missing unsaid."""
 
 import json
+from textwrap import dedent
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -89,6 +90,78 @@ class Recipe(Recipe):
 
 recipe = Recipe()
 """
+
+OVERLAPPING = {
+    # An evaluator on the loop, while the tests' thread asks the next samples.
+    "evaluator": (
+        """
+        import time
+
+        class KnowledgeBase(KnowledgeBase):
+            def query(self, text, *, mode, top_k, options=None):
+                time.sleep(0.005)
+                return super().query(text, mode=mode, top_k=top_k, options=options)
+        """,
+        """
+        import asyncio, os
+
+        class Judge:
+            name = "judge"
+
+            async def evaluate(self, *, case, response):
+                await asyncio.sleep(0.001)
+                if case.query in KILLERS:
+                    os._exit(3)
+                return {"name": "judge", "value": 1.0}
+        """,
+        (),
+    ),
+    # A query in one of several threads.
+    "thread": (
+        """
+        import threading, time
+
+        later = threading.Event()
+
+        class KnowledgeBase(KnowledgeBase):
+            def query(self, text, *, mode, top_k, options=None):
+                if text in KILLERS:
+                    later.wait(1)  # in vain, where it is asked alone
+                    os._exit(3)
+                if text == "apple b42":
+                    later.set()
+                    time.sleep(0.2)
+                return super().query(text, mode=mode, top_k=top_k, options=options)
+        """,
+        "",
+        ("--heta-concurrency=8",),
+    ),
+    # A query on the loop, while an evaluator runs in the tests' thread.
+    "coroutine": (
+        """
+        import asyncio
+
+        class KnowledgeBase(KnowledgeBase):
+            async def query(self, text, *, mode, top_k, options=None):
+                if text in KILLERS:
+                    await asyncio.sleep(0.02)
+                    os._exit(3)
+                return super().query(text, mode=mode, top_k=top_k, options=options)
+        """,
+        """
+        import time
+
+        class Judge:
+            name = "judge"
+
+            def evaluate(self, *, case, response):
+                time.sleep(0.005)
+                return {"name": "judge", "value": 1.0}
+        """,
+        (),
+    ),
+}
+"""Code of several samples at the same time: recipe, evaluator, options."""
 
 FORMS = {
     "query": KILLING_QUERY,
@@ -179,6 +252,21 @@ def test_killer_case_of_a_large_unit_costs_one_result(dying, form, killer, split
     result = dying.run("-n2", f"--heta-split={split}")
     result.assert_outcomes(passed=75, failed=1)
     assert dying.errors() == {killer: "crash"}
+    assert dying.world.report()["metadata"]["complete"] is True
+    assert dying.junit() == sorted(f"overlap[{name}]" for name in dying.ids)
+
+
+@pytest.mark.parametrize("form", OVERLAPPING)
+def test_killer_among_several_whose_code_is_executed_costs_one_result(dying, form):
+    recipe, evaluator, options = OVERLAPPING[form]
+    dying.prepare("evaluator", "b40", units={"a": 6, "b": 60})
+    dying.world.extend_recipe(dedent(recipe))
+    known = "KILLERS = ['apple b40']\n"
+    names = "['recall@1', Judge()]" if evaluator else "['recall@1']"
+    dying.world.suite(before=known + dedent(evaluator), evaluators=names)
+    result = dying.run("-n2", "--heta-split=never", *options)
+    result.assert_outcomes(passed=65, failed=1)
+    assert dying.errors() == {"b40": "crash"}
     assert dying.world.report()["metadata"]["complete"] is True
     assert dying.junit() == sorted(f"overlap[{name}]" for name in dying.ids)
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_heta.core._leases import Lease
+
 UNITS = {"a": 2, "b": 2}
 EITHER_WAY = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "distributed"])
 
@@ -98,10 +100,9 @@ class TestSecondRun:
         assert (entry["recipe"], entry["benchmark"], entry["unit_id"]) == ("toy", "toys", "corpus")
 
 
-def run_apart(world):
-    """Run in a process of its own, which ends by an interrupt."""
+def interrupted_run(world):
     given = (*world.quiet, "--heta-recipe=recipe.py:recipe", "--heta-cache-dir=kept")
-    result = world.pytester.runpytest_subprocess(*given)
+    result = world.pytester.runpytest_inprocess(*given, no_reraise_ctrlc=True)
     assert result.ret == pytest.ExitCode.INTERRUPTED
 
 
@@ -129,6 +130,20 @@ class TestUse:
         if request.param == "loaded":
             world.run("--heta-cache-dir=kept").assert_outcomes(passed=6)
 
+    @pytest.fixture(autouse=True)
+    def leases(self, monkeypatch):
+        """Keep all leases of this process: none is released by being forgotten."""
+        leases, begin = [], Lease.__init__
+
+        def kept(lease, *given):
+            begin(lease, *given)
+            leases.append(lease)
+
+        monkeypatch.setattr(Lease, "__init__", kept)
+        yield leases
+        for lease in leases:
+            lease.release()
+
     @EITHER_WAY
     def test_it_stays_until_the_run_has_closed_it(self, world, workers):
         world.run("--heta-cache-dir=kept", *workers).assert_outcomes(passed=6)
@@ -139,7 +154,7 @@ class TestUse:
 
     def test_an_interrupted_run_uses_it_no_longer(self, world):
         (world.path / "interrupt").touch()
-        run_apart(world)
+        interrupted_run(world)
         assert len(entries(world.path / "kept")) == 1
         assert list((world.path / "kept" / "v1" / "uses").iterdir()) == []
 
@@ -152,7 +167,7 @@ class TestUse:
             KnowledgeBase.close = close
             """
         )
-        run_apart(world)
+        interrupted_run(world)
         assert list((world.path / "kept" / "v1" / "uses").iterdir()) == []
 
 

@@ -64,6 +64,7 @@ class Watch:
         self.known_units = units or UnitsOfTests()
         self.reached: dict[Worker, Progress] = {}
         self.flights: dict[Worker, list[int]] = {}
+        self.suspects: list[int] = []
         self.given_up: list[str] = []
         self.forgotten: list[tuple[Worker, str]] = []
         self.restarts = 1000
@@ -76,6 +77,9 @@ class Watch:
 
     def executing(self, node) -> list[int]:
         return self.flights.get(node, [])
+
+    def suspect(self, indices) -> None:
+        self.suspects.extend(indices)
 
     def forget(self, node, node_id) -> None:
         self.forgotten.append((node, node_id))
@@ -127,25 +131,38 @@ class Run:
             self.scheduler.schedule()
         return worker
 
-    def step(self, worker: Worker, killers: frozenset[str] = frozenset(), builders=frozenset()):
-        """Let a worker run its next test; a killer ends it."""
+    def step(
+        self,
+        worker: Worker,
+        killers: frozenset[str] = frozenset(),
+        builders=frozenset(),
+        meanwhile=lambda queue: [],
+    ):
+        """Let a worker run its next test; a killer ends it, and others run ``meanwhile``."""
         node_id = self.collection[worker.queue[0]]
         if node_id not in builders:
             self.watch.reached[worker] = Progress(node_id, has_result=False)
         if node_id in killers:
-            self.die(worker, node_id)
+            self._kill(worker, node_id, [] if node_id in builders else meanwhile(worker.queue))
             return
         index = worker.queue.pop(0)
         self.ran.append((worker.gateway.id, node_id))
         self.scheduler.mark_test_complete(worker, index)
 
+    def _kill(self, worker: Worker, node_id: str, others: list[int]) -> None:
+        index = worker.queue[0]
+        ahead = [] if index in self.watch.suspects else set(others) - set(self.watch.suspects)
+        self.watch.flights[worker] = [*ahead, index] if ahead else []
+        self.die(worker, None if ahead else node_id)
+
     def die(self, worker: Worker, node_id: str | None) -> None:
-        """Let a worker die of a test; another comes for it, if one may."""
+        """Let a worker die, of a test if that is known; another comes for it, if one may."""
         worker.queue.clear()
         worker.shutting_down = True
         self.watch.restarts -= 1
         assert self.scheduler.remove_node(worker) == node_id
-        self.crashed.append(node_id)
+        if node_id is not None:
+            self.crashed.append(node_id)
         if self.watch.restarts > 0:
             self.start()
         else:
@@ -503,10 +520,85 @@ def test_worker_dies_of_the_test_whose_code_it_was_executing():
     assert run.names() == ["u::a[0]", "u::a[1]", "u::a[3]", "u::a[4]", "u::a[5]"]
 
 
-def test_the_likeliest_of_several_is_the_killer():
-    # The first belongs to another worker's tests: the file is older than the worker's queue.
-    run = dying(executing=[17, 2, 1, 0])
+def test_code_of_tests_that_a_worker_no_longer_has_is_not_looked_at():
+    run = dying(executing=[17, 2])
     assert run.names() == ["u::a[0]", "u::a[1]", "u::a[3]", "u::a[4]", "u::a[5]"]
+
+
+def test_nobody_is_blamed_for_a_death_of_several():
+    run = Run({"a": 6}, workers=1)
+    (worker,) = run.workers
+    run.watch.flights[worker] = [17, 3, 1, 3]
+    run.watch.reached[worker] = Progress("u::a[0]", has_result=False)
+    run.die(worker, None)
+    assert run.watch.suspects == [3, 1]
+    assert run.watch.forgotten == [(worker, "u::a[0]")]
+    run.finish()
+    assert run.names() == run.collection
+    assert run.given_up == []
+
+
+@pytest.mark.parametrize("executing", [[3], [3, 1], [2, 3], []])
+def test_who_is_suspected_twice_is_the_killer(executing):
+    run = Run({"a": 6}, workers=1)
+    run.watch.flights[run.workers[0]] = [1, 3]
+    run.die(run.workers[0], None)
+    _, second = run.workers
+    for _ in range(3):
+        run.step(second)
+    run.watch.flights[second] = executing
+    run.die(second, "u::a[3]")
+    assert run.watch.suspects == [1, 3]
+    run.finish()
+    assert run.names() == ["u::a[0]", "u::a[1]", "u::a[2]", "u::a[4]", "u::a[5]"]
+
+
+def test_innocent_suspects_are_not_blamed_for_others():
+    """Whose code runs when a second worker dies is not acquitted by an earlier suspicion."""
+    run = Run({"a": 6}, workers=1)
+    run.watch.flights[run.workers[0]] = [1, 3]
+    run.die(run.workers[0], None)
+    run.watch.flights[run.workers[1]] = [0]
+    run.die(run.workers[1], "u::a[0]")
+    run.watch.flights[run.workers[2]] = [4, 5]
+    run.die(run.workers[2], None)
+    run.finish()
+    assert run.names() == ["u::a[1]", "u::a[2]", "u::a[3]", "u::a[4]", "u::a[5]"]
+
+
+def test_deaths_of_several_are_no_failed_builds():
+    run = Run({"a": 6}, workers=1)
+    for executing in ([0, 1], [2, 3]):
+        run.watch.flights[run.workers[-1]] = executing
+        run.die(run.workers[-1], None)
+    run.finish()
+    assert run.given_up == []
+    assert run.names() == run.collection
+
+
+def test_suspects_come_last_where_nobody_comes_for_the_dead():
+    run = Run({"a": 4, "b": 3}, tests=2)
+    run.watch.restarts = 1
+    dies, _ = run.workers
+    run.watch.flights[dies] = [2, 0]
+    run.die(dies, None)
+    assert run.sent()[1] == [
+        ["u::b[0]", "u::b[1]", "u::b[2]"],
+        ["u::a[1]", "u::a[3]"],
+        ["test_0"],
+        ["test_1"],
+        ["u::a[0]", "u::a[2]"],
+    ]
+    run.finish()
+    assert len(run.names()) == 9
+
+
+def test_tests_of_a_death_of_several_are_known_if_nobody_is_left():
+    run = Run({"a": 3}, workers=1)
+    run.watch.restarts = 1
+    run.watch.flights[run.workers[0]] = [0, 1]
+    run.die(run.workers[0], None)
+    assert run.scheduler.left() == run.collection
 
 
 def test_test_with_a_result_is_not_run_again():
@@ -602,7 +694,12 @@ def test_every_test_is_run_once_whatever_dies_when(counts, tests, workers, resta
     killers = data.draw(st.frozensets(st.sampled_from(run.collection or [""]), max_size=5))
     builders = data.draw(st.frozensets(st.sampled_from(sorted(killers) or [""])))
     random = data.draw(st.randoms())
-    run.finish(choose=random.choice, killers=killers - {""}, builders=builders - {""})
+    run.finish(
+        choose=random.choice,
+        killers=killers - {""},
+        builders=builders - {""},
+        meanwhile=lambda queue: random.sample(queue[1:5], random.randint(0, len(queue[1:5]))),
+    )
     done = [*run.names(), *run.crashed, *run.given_up]
     # Nothing is missing that nobody is told of, and nothing is run twice.
     assert sorted([*done, *run.scheduler.left()]) == sorted(run.collection)

@@ -995,3 +995,54 @@ def test_an_interrupt_ends_what_would_wait_for_ever(toys, way, workers, waits):
     (report,) = toys.reports()
     assert [result["case_id"] for result in report["case_results"]] == ["c00", "c01", "c02", "c03"]
     assert report["metadata"]["complete"] is False
+
+
+PARAMETRIZED = """
+import pytest
+
+@pytest.fixture(scope="class", params=["one", "two"])
+def heta_kb(heta_unit, request):
+    built = heta_unit.build(heta_unit.recipe)
+
+    class Named:
+        available_queries = built.available_queries
+        asked = []
+
+        def query(self, text, *, mode, top_k):
+            self.asked.append(text)
+            print("asked", request.param)
+            return built.query(text, mode=mode, top_k=top_k)
+
+    knowledge_base = Named()
+    yield knowledge_base
+    print("closed", request.param, len(knowledge_base.asked))
+"""
+
+
+@pytest.mark.parametrize("protocol", ["auto", "pytest"])
+def test_each_parameter_of_a_knowledge_base_has_its_own_cases(world, protocol):
+    world.pytester.makeconftest(PARAMETRIZED)
+    result = world.run("-s", "--heta-mode=overlap", f"--heta-protocol={protocol}")
+    result.assert_outcomes(passed=6)
+    result.stdout.fnmatch_lines(["*closed one 3*", "*closed two 3*"])
+
+
+LOGSTART = """
+import pytest
+
+ITEMS = {}
+
+def pytest_collection_finish(session):
+    ITEMS.update((item.nodeid, item) for item in session.items)
+
+def pytest_runtest_logstart(nodeid):
+    if "rain" in nodeid:
+        ITEMS[nodeid].add_marker(pytest.mark.skip)
+"""
+
+
+@pytest.mark.parametrize("protocol", ["auto", "pytest"])
+def test_a_marker_added_when_a_test_starts_counts(world, protocol):
+    world.pytester.makeconftest(LOGSTART)
+    result = world.run("--heta-mode=overlap", f"--heta-protocol={protocol}")
+    result.assert_outcomes(passed=2, skipped=1)
