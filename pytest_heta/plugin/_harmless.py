@@ -14,6 +14,7 @@ _HARMLESS: Final = frozenset(
         "_pytest",
         "pytest_heta",
         "xdist",
+        "__channelexec__",
         "pytest_benchmark",
         "_hypothesis_pytestplugin",
         "anyio",
@@ -24,7 +25,8 @@ _HARMLESS: Final = frozenset(
 
 * ``_pytest``: what pytest itself does is known, and done where it is needed.
 * ``pytest_heta``: this plugin.
-* ``xdist``: chooses who runs an item, and sends its reports; changes neither.
+* ``xdist``, which is ``__channelexec__`` in a worker: chooses who runs an
+  item, and sends its reports; changes neither.
 * ``pytest_benchmark``: looks at items that ask for its fixture or have its mark.
 * ``_hypothesis_pytestplugin``: looks at functions that ``@given`` made.
 * ``anyio``, ``pytest_asyncio``: look at coroutine functions and fixtures; a

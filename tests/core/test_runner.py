@@ -282,6 +282,10 @@ class TestOptions:
         assert [(g.status, g.reason) for g in report.gates] == [("skipped", "mode not in this run")]
 
 
+SAVED = {}
+"""What a recipe saved; whatever it held itself would be a part of its key."""
+
+
 class TestSavedKnowledgeBases:
     @pytest.fixture
     def cache(self, tmp_path):
@@ -294,12 +298,13 @@ class TestSavedKnowledgeBases:
                 return {}
 
             def save(self, knowledge_base, path):
-                type(self).saved = knowledge_base
+                SAVED["one"] = knowledge_base
 
             def load(self, path):
-                return self.saved
+                return SAVED["one"]
 
-        return Saving
+        yield Saving
+        SAVED.clear()
 
     @pytest.mark.parametrize("runs", [1, 2], ids=["built", "loaded"])
     def test_what_a_run_uses_is_kept_while_it_uses_it(self, run, saving, three, cache, runs):
