@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from contextvars import copy_context
-from itertools import cycle, islice
 from types import coroutine
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from pytest_heta.core.concurrency import LOOKAHEAD
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.query import PreparedQuery, QueryOutcome
 from pytest_heta.core.questions import Answer, Questions
+from pytest_heta.core.sample import is_first, warmup_cases
 from pytest_heta.core.spool import (
     FIRST_THREAD_SLOT,
     LOOP_SLOT,
@@ -481,16 +481,11 @@ class Prefetch:
         return self._questions.plan.cases[case_id].query
 
     def _is_cold(self, sample: Sample) -> bool:
-        pair = (sample.unit, sample.mode)
-        if pair in self._questions.asked:
-            return False
-        self._questions.asked.add(pair)
-        return True
+        return is_first(sample, self._questions.asked)
 
     def _warmup_texts(self, sample: Sample) -> list[str]:
-        unit = next(u for u in self._questions.plan.units if u.unit_id == sample.unit)
-        chosen = islice(cycle(unit.case_ids), self._questions.warmup)
-        return [self._text(case_id) for case_id in chosen]
+        questions = self._questions
+        return [self._text(c) for c in warmup_cases(questions.plan, sample, questions.warmup)]
 
     async def _warm_up(self, index: int, answer: Answer, slot: int) -> None:
         """Ask the warm-up of a unit and mode once, and let its samples wait for it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
@@ -13,7 +13,7 @@ from pytest_heta.core.score import score_case
 from pytest_heta.models import BenchmarkCase, EvaluationCaseResult
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
-__all__ = ["ask_sample", "score_sample", "warm_up"]
+__all__ = ["ask_sample", "is_first", "score_sample", "warm_up", "warmup_cases"]
 
 
 async def ask_sample(
@@ -40,9 +40,7 @@ async def ask_sample(
         and mode in the process.
     """
     await warm_up(knowledge_base, plan, sample, asked=asked, warmup=warmup)
-    pair = (sample.unit, sample.mode)
-    cold = pair not in asked
-    asked.add(pair)
+    cold = is_first(sample, asked)
     return await _ask(knowledge_base, plan, sample.case, sample.mode), cold
 
 
@@ -64,12 +62,24 @@ async def warm_up(
             sample's is added if there is a warm-up.
         warmup: Queries to ask.
     """
-    pair = (sample.unit, sample.mode)
-    if warmup and pair not in asked:
-        asked.add(pair)
-        unit = next(unit for unit in plan.units if unit.unit_id == sample.unit)
-        for case_id in islice(cycle(unit.case_ids), warmup):
+    if warmup and is_first(sample, asked):
+        for case_id in warmup_cases(plan, sample, warmup):
             await _ask(knowledge_base, plan, case_id, sample.mode)
+
+
+def is_first(sample: Sample, asked: set[tuple[str, str]]) -> bool:
+    """Whether a sample is the first of its unit and mode; the pair is added to ``asked``."""
+    pair = (sample.unit, sample.mode)
+    if pair in asked:
+        return False
+    asked.add(pair)
+    return True
+
+
+def warmup_cases(plan: BenchmarkPlan, sample: Sample, warmup: int) -> Iterator[str]:
+    """Return the ids of the cases that warm up a sample's unit: its own, over and over."""
+    unit = next(unit for unit in plan.units if unit.unit_id == sample.unit)
+    return islice(cycle(unit.case_ids), warmup)
 
 
 async def _ask(knowledge_base: Any, plan: BenchmarkPlan, case_id: str, mode: str) -> QueryOutcome:

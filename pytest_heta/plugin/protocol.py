@@ -1,9 +1,9 @@
 """The short path of the cases inside a run unit.
 
-The first case of a unit sets up what the unit needs, and the last one tears it
-down; the cases between them need neither phase. Where no other plugin looks at
-the phases, these cases are reported without them, many inside one call of
-pytest's protocol. Whatever is out of the ordinary takes pytest's own way:
+The first case of a unit sets up what the unit needs; the others need no setup,
+and but for the last no teardown. Where no other plugin looks at the phases,
+these cases are reported without them, many inside one call of pytest's
+protocol. Whatever is out of the ordinary takes pytest's own way:
 results are the same on both.
 """
 
@@ -338,14 +338,7 @@ class ProtocolPlugin:
         start: float,
         known: Known | None = None,
     ) -> None:
-        report = _phases.light_report(
-            item,
-            "call",
-            duration=(latency_ms or 0.0) / 1000,
-            start=start,
-            stop=time(),
-            is_read="setup" in self._facts.phases,
-        )
+        report = self._light_report(item, "call", (latency_ms or 0.0) / 1000, start, time())
         report.heta_result = payload  # type: ignore[attr-defined]
         if known is not None:
             # The collector is in this process: it need not read the text.
@@ -388,15 +381,16 @@ class ProtocolPlugin:
 
     def _report_phase(self, item: pytest.Item, when: str, start: float, stop: float) -> None:
         if when in self._facts.phases:
-            report = _phases.light_report(
-                item,
-                when,
-                duration=0.0,
-                start=start,
-                stop=stop,
-                is_read="setup" in self._facts.phases,
-            )
+            report = self._light_report(item, when, 0.0, start, stop)
             self._facts.hooks.pytest_runtest_logreport(report=report)
+
+    def _light_report(
+        self, item: pytest.Item, when: str, duration: float, start: float, stop: float
+    ) -> pytest.TestReport:
+        is_read = "setup" in self._facts.phases
+        return _phases.light_report(
+            item, when, duration=duration, start=start, stop=stop, is_read=is_read
+        )
 
     def _finish(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         session = item.session
