@@ -20,7 +20,11 @@
     │   ├── QueryError
     │   └── ResponseInvalidError
     ├── ReportError                   a report cannot be read or written
-    └── CacheError                    a saved knowledge base, or their folder, cannot be used
+    ├── CacheError                    a saved knowledge base, or their folder, cannot be used
+    └── RunError                      the folder of a run cannot be used
+        ├── RunNotFoundError
+        ├── RunInUseError
+        └── ResumeRefusedError
 
 Every class has a stable ``code``. The text of an error is one line: the code,
 what is wrong, where, and what to do about it.
@@ -54,6 +58,10 @@ __all__ = [
     "RecipeNotFoundError",
     "ReportError",
     "ResponseInvalidError",
+    "ResumeRefusedError",
+    "RunError",
+    "RunInUseError",
+    "RunNotFoundError",
     "did_you_mean",
     "first_of",
     "one_line",
@@ -254,3 +262,27 @@ class CacheError(HetaError):
     """
 
     code = "cache-unusable"
+
+
+class RunError(HetaError):
+    """The folder of a run, with what came of it so far, cannot be used."""
+
+    code = "run-unusable"
+
+
+class RunNotFoundError(RunError):
+    """There is no run to go on with."""
+
+    code = "run-not-found"
+
+
+class RunInUseError(RunError):
+    """Another process is working on the run."""
+
+    code = "run-in-use"
+
+
+class ResumeRefusedError(RunError):
+    """The run cannot be gone on with: something is not as it was."""
+
+    code = "resume-refused"

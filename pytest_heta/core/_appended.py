@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from io import FileIO
 from pathlib import Path
-from typing import Final
 
+from pytest_heta.core import _sync
 from pytest_heta.core._plain import exception_text
 
 __all__ = ["AppendedFile"]
-
-_CHUNK: Final = 1 << 18
 
 
 class AppendedFile:
     """Bytes in the order they came: the first ones in a file, the others in memory.
 
-    What is appended waits in memory until there is a chunk of it, and stays
-    there until it is written. After the first error nothing more is written.
-    The file is made with the first bytes.
+    What is appended is with the operating system when `append` returns, and soon
+    on the disk. After the first error nothing more is written: it stays in
+    memory. The file is made with the first bytes.
 
     Args:
         path: The file; there must be none yet.
@@ -48,7 +47,7 @@ class AppendedFile:
             self._open()
         offset = self._written + len(self._waiting)
         self._waiting += line
-        if len(self._waiting) >= _CHUNK and self.problem is None:
+        if self.problem is None:
             self._write()
         return offset
 
@@ -76,8 +75,10 @@ class AppendedFile:
             if self.problem is None:
                 self._write()
             self._file = None
+            _sync.forget(file.fileno())
             try:
-                file.close()
+                with file:
+                    os.fsync(file.fileno())
             except OSError as error:
                 self.problem = self.problem or exception_text(error)
         self._waiting.clear()
@@ -100,5 +101,7 @@ class AppendedFile:
                 count = file.write(self._waiting)
                 del self._waiting[:count]
                 self._written += count
+            if file is not None:
+                _sync.note(file.fileno())
         except OSError as error:
             self.problem = exception_text(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from sys import intern
@@ -14,9 +14,10 @@ from pydantic_core import from_json
 
 from pytest_heta.core._appended import AppendedFile
 from pytest_heta.core.plan import Sample
+from pytest_heta.core.records import HEAD, framed
 from pytest_heta.models import EvaluationCaseResult, PagedResults, SampleTally
 
-__all__ = ["Entry", "ResultJournal"]
+__all__ = ["Entry", "PayloadHead", "ResultJournal", "parsed_json", "payload_head", "sample_of"]
 
 _SEPARATOR: Final = b',"result":'
 """What stands before the result of a payload, and nowhere in what comes before it.
@@ -40,11 +41,12 @@ class Entry(NamedTuple):
 
 
 class ResultJournal:
-    """An append-only file of results, one payload of `encode_result` to a line.
+    """An append-only file of results, one payload of `encode_result` to a record.
 
-    Nothing is opened before there is something to write. A second result of a
-    sample takes the place of the first, which stays in the file. What cannot be
-    written, as on a full disk, stays in memory and is read from there.
+    A result is with the operating system as soon as it was taken: it outlives
+    the process. Nothing is opened before there is something to write. A second
+    result of a sample takes the place of the first, which stays in the file. What
+    cannot be written, as on a full disk, stays in memory and is read from there.
 
     Args:
         path: The file; there must be none yet.
@@ -81,15 +83,8 @@ class ResultJournal:
             ValueError: if it is no payload.
         """
         line = payload.encode()
-        end_of_head = line.find(_SEPARATOR)
-        if end_of_head < 0:
-            raise ValueError("this is not the payload of a result")
-        data = _parsed(line[:end_of_head] + b"}")
-        benchmark, recipe, unit, mode, case, repeat = data["sample"]
-        label = intern(data["label"])
-        sample = Sample(intern(benchmark), intern(recipe), intern(unit), intern(mode), case, repeat)
-        tally = SampleTally.from_data(sample.mode, case, data["tally"])
-        self._append(label, sample, tally, line, end_of_head)
+        label, sample, tally, result = payload_head(line)
+        self._append(label, sample, tally, line, result)
         return label, sample
 
     def keep(self, label: str, sample: Sample, tally: SampleTally, payload: str) -> None:
@@ -99,7 +94,7 @@ class ResultJournal:
             FileExistsError: if the file is somebody else's.
         """
         line = payload.encode()
-        self._append(label, sample, tally, line, line.find(_SEPARATOR))
+        self._append(label, sample, tally, line, line.find(_SEPARATOR) + len(_SEPARATOR))
 
     def tallies(self, label: str) -> Mapping[Sample, SampleTally]:
         """Return how the results of a plan are counted, by sample."""
@@ -151,20 +146,62 @@ class ResultJournal:
         self._lines.close()
 
     def _append(
-        self, label: str, sample: Sample, tally: SampleTally, line: bytes, end_of_head: int
+        self, label: str, sample: Sample, tally: SampleTally, line: bytes, begin: int
     ) -> None:
-        begin = end_of_head + len(_SEPARATOR)
         length = len(line) - begin - 1  # without the payload's last brace
-        offset = self._lines.append(line + b"\n") + begin
+        offset = self._lines.append(framed(line)) + HEAD + begin
         self._entries.setdefault(label, {})[sample] = Entry(offset, length, tally)
 
 
-def _parsed(head: bytes) -> dict[str, Any]:
+class PayloadHead(NamedTuple):
+    """What a payload says of its result.
+
+    Attributes:
+        label: Label of the plan.
+        sample: The sample.
+        tally: How the result is counted.
+        result: First byte of the result's JSON text; it ends before the last byte.
+    """
+
+    label: str
+    sample: Sample
+    tally: SampleTally
+    result: int
+
+
+def payload_head(payload: bytes) -> PayloadHead:
+    """Return what a payload says of its result, which is not parsed.
+
+    Raises:
+        ValueError: if it is no payload.
+    """
+    end = payload.find(_SEPARATOR)
+    if end < 0:
+        raise ValueError("this is not the payload of a result")
+    data = parsed_json(payload[:end] + b"}")
+    sample = sample_of(data["sample"])
+    tally = SampleTally.from_data(sample.mode, sample.case, data["tally"])
+    return PayloadHead(intern(data["label"]), sample, tally, end + len(_SEPARATOR))
+
+
+def sample_of(parts: Sequence[Any]) -> Sample:
+    """Return a sample that was written as JSON."""
+    benchmark, recipe, unit, mode, case, repeat = parts
+    # All samples of a run share a few names: one text of each is kept.
+    return Sample(intern(benchmark), intern(recipe), intern(unit), intern(mode), case, repeat)
+
+
+def parsed_json(text: bytes) -> dict[str, Any]:
+    """Return a JSON object, which may hold escapes of lone surrogates.
+
+    Raises:
+        ValueError: if it is not JSON.
+    """
     data: dict[str, Any]
     try:
-        data = from_json(head)
+        data = from_json(text)
     except ValueError:  # escapes of lone surrogates
-        data = json.loads(head)
+        data = json.loads(text)
     return data
 
 

@@ -303,7 +303,7 @@ class Prefetch:
             if self._questions.warmup:
                 await self._warm_up(index, answer, slot)
             text = self._text(sample.case)
-            called, suspended = await self._call(text, index, answer.printed, slot)
+            called = await self._call(text, index, answer.printed, slot)
         except asyncio.CancelledError as error:
             if self._is_cancelled():
                 raise
@@ -311,27 +311,23 @@ class Prefetch:
         except BaseException as error:  # noqa: BLE001 - raised again where the sample is taken
             self._store(index, Answer(raised=error))
         else:
-            if suspended:
-                # After the queries that can go on now: their latency counts.
-                asyncio.get_running_loop().call_soon(self._returned, index, answer, called)
-            else:
-                self._returned(index, answer, called)
+            # At once: code that runs in the same turn of the loop may end the process.
+            self._returned(index, answer, called)
 
     def _is_cancelled(self) -> bool:
         """Whether it was not the sample's own code that cancelled a task."""
         return self._is_closing or self._thread.is_closing
 
-    async def _call(
-        self, text: str, index: int, printed: Printed, slot: int
-    ) -> tuple[Called, bool]:
-        """Ask a text for a sample; return what came of it, and whether anything ran meanwhile."""
+    async def _call(self, text: str, index: int, printed: Printed, slot: int) -> Called:
+        """Ask a text for a sample; return what came of it."""
         query = self._queries[self._samples[index].mode]
         function = query.function
         assert function is not None  # noqa: S101 - for the type checker: it was looked at before
         args, kwargs = query.arguments(text)
         if query.is_coroutine_function:
             work = await_timed(function, args, kwargs)
-            return await self._step(work, index, printed)
+            awaited: Called = await self._step(work, index, printed)
+            return awaited
         if self._routes_output:
             print_to(printed)
         called = await asyncio.get_running_loop().run_in_executor(
@@ -346,9 +342,9 @@ class Prefetch:
         )
         if called.error is None and inspect.isawaitable(called.value):
             work = await_timed(lambda: called.value, (), {})
-            awaited, _ = await self._step(work, index, printed)
+            awaited = await self._step(work, index, printed)
             called = awaited._replace(seconds=awaited.seconds + called.seconds)
-        return called, True
+        return called
 
     def _pool(self) -> DaemonThreads:
         if self._threads is None:
@@ -372,14 +368,9 @@ class Prefetch:
     @coroutine
     def _step(
         self, work: Coroutine[Any, Any, Any], index: int, printed: Printed
-    ) -> Generator[Any, Any, tuple[Any, bool]]:
-        """Run a sample's coroutine, and note whose code runs while it does.
-
-        Returns:
-            What the coroutine returned, and whether it ever waited.
-        """
+    ) -> Generator[Any, Any, Any]:
+        """Run a sample's coroutine, and note whose code runs while it does."""
         number = self._number(index)
-        suspended = False
         sent: Any = None
         thrown: BaseException | None = None
         while True:
@@ -389,10 +380,10 @@ class Prefetch:
             try:
                 waits_for = work.send(sent) if thrown is None else work.throw(thrown)
             except StopIteration as stop:
-                return stop.value, suspended
+                return stop.value
             finally:
                 self._slots[LOOP_SLOT] = 0
-            suspended, thrown = True, None
+            thrown = None
             try:
                 sent = yield waits_for
             except GeneratorExit:

@@ -1,6 +1,6 @@
 """What one process has asked so far, on disk: it outlives the process.
 
-Each process of a run has two files of its own. The spool has a line for every
+Each process of a run has two files of its own. The spool has a record for every
 query that returned, written the moment it does. The flight recorder says whose
 code is being executed right now: when a process dies, that is the sample it
 died of, which need not be the one whose result was waited for. Where it was
@@ -17,14 +17,17 @@ import sys
 import threading
 from array import array
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic_core import to_json
 
+from pytest_heta.core import _sync
 from pytest_heta.core._plain import exception_text, plain
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.query import QueryOutcome
+from pytest_heta.core.records import framed
 
 __all__ = ["FlightRecorder", "Spool", "add_suspects", "executing", "suspects"]
 
@@ -41,11 +44,11 @@ _SUSPECTS: Final = "suspects"
 
 
 class Spool:
-    """Appends what queries returned to a file, one JSON line each.
+    """Appends what queries returned to a file, one JSON record each.
 
-    A line has ``label``, ``sample`` (its six parts), ``cold``, ``latency_ms``,
+    A record has ``label``, ``sample`` (its six parts), ``cold``, ``latency_ms``,
     and the whole ``response``; or, where the query failed, its ``error``. The
-    file is made with the first line. Lines may be added from any thread.
+    file is made with the first record. They may be added from any thread.
 
     Args:
         path: The file.
@@ -68,7 +71,7 @@ class Spool:
             The response, or the error, as JSON text.
         """
         name, body = _body(outcome)
-        line = b'%b,"%b":%b}\n' % (_head(label, sample, outcome, cold=cold), name, body)
+        line = framed(b'%b,"%b":%b}' % (_head(label, sample, outcome, cold=cold), name, body))
         with self._lock:
             if self.problem is None:
                 try:
@@ -85,13 +88,17 @@ class Spool:
         while written < len(line):
             line = line[written:]
             written = os.write(self._file, line)
+        _sync.note(self._file)
 
     def close(self) -> None:
         """Close the file; may be called twice. What comes later is not written."""
         with self._lock:
-            if self._file is not None:
-                os.close(self._file)
-            self._file = None
+            file, self._file = self._file, None
+            if file is not None:
+                _sync.forget(file)
+                with suppress(OSError):
+                    os.fsync(file)
+                os.close(file)
             self.problem = self.problem or "the spool is closed"
 
 

@@ -33,6 +33,7 @@ from pytest_heta.plugin.options import (
     source_of,
 )
 from pytest_heta.plugin.protocol import ProtocolPlugin
+from pytest_heta.plugin.replay import ReplayPlugin
 from pytest_heta.plugin.results import ReportPlugin
 from pytest_heta.plugin.state import RUN, Run
 from pytest_heta.plugin.terminal import TerminalPlugin
@@ -71,10 +72,13 @@ def activate(config: pytest.Config) -> None:
     register(CollectionPlugin(run), "heta-collection")
     register(ReportPlugin(run), "heta-reports")
     register(ProtocolPlugin(run), "heta-protocol")
+    if run.recording.resumes:
+        register(ReplayPlugin(run), "heta-replay")  # after it, so that it comes first
     if run.is_worker:
         register(WorkerPlugin(run), "heta-worker")
         return
     _check_targets(config, targets)
+    run.recording.check()
     collector = ResultCollector(run)
     conclusion = ConclusionPlugin(run, collector, targets)
     register(collector, "heta-results")

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_heta.core.concurrency import has_coroutine_query, query_concurrency
 from pytest_heta.core.prefetch import Prefetch
+from pytest_heta.core.query import QueryOutcome
 from pytest_heta.core.questions import Answer, Questions
 from pytest_heta.core.sample import ask_sample
 from pytest_heta.core.spool import MAIN_SLOT, FlightRecorder, Spool, suspects
@@ -38,7 +39,7 @@ class Asking:
         self._coming = Line(())
         self._all = Line(())
         folder, name = run.directory / "spool", run.worker_id or "main"
-        self._spool = Spool(folder / f"{name}.jsonl")
+        self._spool = Spool(run.recording.session_path / "spool" / f"{name}.jsonl")
         self._problems: list[str] = []
         # Who would read it, if this process is the only one?
         self._recorder = self._begun_recorder(folder / f"{name}.flight") if run.is_worker else None
@@ -63,6 +64,12 @@ class Asking:
             BaseException: what is no failure of the sample, but was raised by
                 its code.
         """
+        if self._run.is_worker and self._coming.place(item) is None:
+            # It may have come from a worker that has died.
+            self._run.recording.read_dead_workers()
+        recorded = self.recorded_answer(item)
+        if recorded is not None:
+            return recorded
         unit = unit_node_of(item)
         if unit is not self.unit or knowledge_base is not self.knowledge_base:
             self.stop()
@@ -75,6 +82,27 @@ class Asking:
             if answer is not None:
                 return answer
         return self._ask_alone(item)
+
+    def recorded_answer(self, item: pytest.Item) -> Answer | None:
+        """Return what a query returned in an earlier session of the run, if it did."""
+        recorded, unit = self._run.recording.recorded, unit_node_of(item)
+        if recorded is None or unit is None:
+            return None
+        found = recorded.response(unit.entry.plan.label, sample_of(item))
+        if found is None:
+            return None
+        outcome = QueryOutcome(response=found.response, latency_ms=found.latency_ms)
+        return Answer(outcome=outcome, cold=found.cold)
+
+    def is_recorded(self, item: pytest.Item) -> bool:
+        """Whether an item's query need not be asked: an earlier session of the run did."""
+        recorded, unit = self._run.recording.recorded, unit_node_of(item)
+        if recorded is None or unit is None:
+            return False
+        label, sample = unit.entry.plan.label, sample_of(item)
+        return recorded.result(label, sample) is not None or (
+            recorded.response(label, sample) is not None
+        )
 
     def is_ready(self, item: pytest.Item) -> bool:
         """Whether `answer` has not to wait for an item's sample."""
@@ -212,6 +240,8 @@ class Asking:
             # Another parameter of a fixture may mean another knowledge base.
             if items[index].parent is not self.unit or _differ(items[index], item):
                 break
+            if self.is_recorded(items[index]):
+                continue
             coming.append(items[index])
             numbers.append(index)
         return (coming, numbers) if coming[:1] == [item] else ([item], [self._position(item)])

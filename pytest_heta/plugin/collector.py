@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ class ResultCollector:
         closing: Why knowledge bases could not be closed, by plan label and unit id.
         warnings: What else is to be said in the reports, by plan label.
         concurrency: Queries at the same time in one process, by plan label.
+        reused: Results that were taken over from earlier sessions, by plan label.
     """
 
     def __init__(self, run: Run) -> None:
@@ -46,12 +48,13 @@ class ResultCollector:
         self.closing: dict[str, dict[str, str]] = {}
         self.warnings: dict[str, dict[str, None]] = {}
         self.concurrency: dict[str, int] = {}
+        self.reused: Counter[str] = Counter()
 
     @property
     def journal(self) -> ResultJournal:
         """The run's journal; its file is made with the first result."""
         if self._journal is None:
-            self._journal = ResultJournal(self._run.directory / "results.jsonl")
+            self._journal = ResultJournal(self._run.recording.session_path / "results.jsonl")
             self._run.config.add_cleanup(self._journal.close)
         return self._journal
 
@@ -60,6 +63,15 @@ class ResultCollector:
         if self._journal is None:
             return PagedResults((), _nothing_to_read)
         return self._journal.results(plan.label, plan.samples())
+
+    def finished(self, plan: BenchmarkPlan) -> dict[Sample, bool]:
+        """Return the samples of a plan that have a result, and whether it has an error."""
+        if self._journal is None:
+            return {}
+        return {
+            sample: tally.failed or any(score.status == "errored" for score in tally.scores)
+            for sample, tally in self._journal.tallies(plan.label).items()
+        }
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -83,7 +95,11 @@ class ResultCollector:
             if unit_build.load_seconds is None or unit_build.unit_id not in builds:
                 builds[unit_build.unit_id] = unit_build
             if data["dataset"] is not None:
-                self.datasets[data["label"]] = DatasetFacts(**data["dataset"])
+                facts = self.datasets[data["label"]] = DatasetFacts(**data["dataset"])
+                self._run.recording.note_documents(data["label"], facts.digest)
+        reused = carried.get("heta_reused")
+        if reused is not None:
+            self.reused[reused] += 1
         overridden = carried.get("heta_overridden")
         if overridden is not None:
             label, unit_id = overridden

@@ -6,13 +6,13 @@ from collections.abc import Generator, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from pytest_heta.core.aggregate import build_report, dataset_metadata, summarise_tallies
 from pytest_heta.core.gates import ResolvedGate, decide_gates, gates_of_run
-from pytest_heta.core.plan import BenchmarkPlan
+from pytest_heta.core.plan import BenchmarkPlan, Sample
 from pytest_heta.core.snapshot import config_snapshot, git_commit, package_versions
 from pytest_heta.errors import HetaError
 from pytest_heta.models import EvaluationReport, GateResult, ModeSummary
@@ -21,10 +21,14 @@ from pytest_heta.plugin.collector import ResultCollector
 from pytest_heta.plugin.execution import fail_on_of
 from pytest_heta.plugin.gates import emit_errors, emit_gates, uncovered_errors
 from pytest_heta.plugin.options import refuse, source_of
+from pytest_heta.plugin.fingerprints import fingerprints
 from pytest_heta.plugin.state import Run, will_run
 from pytest_heta.reports import suite_properties, write_reports
 
 __all__ = ["ConclusionPlugin"]
+
+_MOST_NAMED: Final = 100
+"""Missing samples that a report names."""
 
 
 class ConclusionPlugin:
@@ -35,6 +39,8 @@ class ConclusionPlugin:
         gates: What came of the gates, also of those that are about no report.
         written: Report files that were written.
         problems: Why report files could not be written.
+        missing: Samples that were selected and have no result.
+        failed: Samples that have a result with an error.
     """
 
     def __init__(
@@ -50,6 +56,8 @@ class ConclusionPlugin:
         self.gates: tuple[GateResult, ...] = ()
         self.written: list[Path] = []
         self.problems: list[str] = []
+        self.missing = 0
+        self.failed = 0
 
     # -- before anything is built -----------------------------------------------
 
@@ -57,11 +65,14 @@ class ConclusionPlugin:
         """Check what the options say of benchmarks, now that these are known.
 
         Raises:
-            pytest.UsageError: if a gate or ``--heta-show`` names what is not there.
+            pytest.UsageError: if a gate or ``--heta-show`` names what is not
+                there, or the run to resume was about something else.
         """
         self._check_shown_case()
         if not self._run.options.no_gates and self._gates is None:
             self._resolve_gates()
+        if self._run.fingerprints:
+            self._run.recording.compare(self._run.fingerprints)
 
     def _check_shown_case(self) -> None:
         run, show = self._run, self._run.options.show
@@ -92,6 +103,8 @@ class ConclusionPlugin:
         if session.config.option.collectonly:
             return (yield)
         if will_run(session):
+            if self._run.entries:
+                self._run.fingerprints = fingerprints(self._run, session)
             self.check_plans()
             self._count_gates(session)
         try:
@@ -201,13 +214,15 @@ class ConclusionPlugin:
     def _metadata(self, plan: BenchmarkPlan) -> dict[str, Any]:
         run, label = self._run, plan.label
         dataset = self._collector.datasets.get(label)
+        selected = {sample for known, sample in run.selected.values() if known == label}
         metadata: dict[str, Any] = {
             "label": label,
             "suite": plan.suite_id,
             "reduced": plan.reduced,
             "interrupted": self._interrupted,
             # Other plugins may repeat an item; its sample is the same.
-            "selected_samples": len({s for known, s in run.selected.values() if known == label}),
+            "selected_samples": len(selected),
+            **self._metadata_of_run(plan, selected),
             **dataset_metadata(plan, dataset, self._collector.closing.get(label, {})),
         }
         metadata["warnings"] += self._collector.warnings.get(label, {})
@@ -219,6 +234,22 @@ class ConclusionPlugin:
                 " what was asked there is not what the recipe's manifest describes"
             )
         return metadata
+
+    def _metadata_of_run(self, plan: BenchmarkPlan, selected: set[Sample]) -> dict[str, Any]:
+        """Return what a report says of the run: its sessions, and what is missing."""
+        recording, label = self._run.recording, plan.label
+        finished = self._collector.finished(plan)
+        missing = [sample for sample in plan.samples() if sample in selected - finished.keys()]
+        failed = [sample for sample in plan.samples() if finished.get(sample)]
+        self.missing += len(missing)
+        self.failed += len(failed)
+        return {
+            "run_id": recording.run_id,
+            "session": recording.sessions,
+            "reused_samples": self._collector.reused[label],
+            "missing_samples": len(missing),
+            "missing": [_named(sample) for sample in missing[:_MOST_NAMED]],
+        }
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(
@@ -250,3 +281,12 @@ class ConclusionPlugin:
                 session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
             else:
                 self.written.append(path)
+        self._run.recording.end(
+            complete=not (self.missing or self.failed), interrupted=self._interrupted
+        )
+
+
+def _named(sample: Sample) -> str:
+    """Return a sample as the benchmark, unit, mode and case of its node id."""
+    repeat = f"-rep{sample.repeat}" if sample.repeat > 1 else ""
+    return f"{sample.benchmark}::{sample.unit}::{sample.mode}[{sample.case}{repeat}]"

@@ -5,14 +5,20 @@ This module is imported by every pytest session, so it imports nothing heavy.
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
-__all__ = ["OPTIONS", "Option", "add_options"]
+__all__ = ["LAST_RUN", "OPTIONS", "Option", "add_options"]
 
 GROUP: Final = "heta"
+
+LAST_RUN: Final = "last"
+"""What ``--heta-resume`` without a value stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,7 @@ class Option:
             value a line).
         default: What holds when it is not given, for the documentation.
         command_line: Whether there is a command line option.
+        bare: Value of the flag where none is given with it; empty if one has to be.
     """
 
     name: str
@@ -36,6 +43,7 @@ class Option:
     many: bool = False
     default: str = ""
     command_line: bool = True
+    bare: str = ""
 
     @property
     def flag(self) -> str:
@@ -118,6 +126,20 @@ OPTIONS: Final = (
     ),
     Option("rebuild", "Build knowledge bases anew, also those in the cache."),
     Option(
+        "resume",
+        "Go on with a run that was interrupted or in which samples failed: only those are asked, "
+        "the results of all others are taken over. RUN is its id or its folder.",
+        "RUN",
+        default="without RUN, the last run",
+        bare=LAST_RUN,
+    ),
+    Option(
+        "runs-dir",
+        "Folder in which runs keep their results until they are complete, and after.",
+        "PATH",
+        default="heta-runs in pytest's cache folder",
+    ),
+    Option(
         "gate",
         "Quality gate, such as 'hybrid_search.ndcg@10 >= 0.6'; gates of the command line, "
         "the ini file and the suites all apply.",
@@ -172,6 +194,30 @@ OPTIONS: Final = (
 )
 
 
+class OptionalValue(argparse.Action):
+    """A flag whose value may be left out, also where paths of tests follow it.
+
+    For argparse, ``--heta-resume benchmarks`` gives the flag a value. What
+    is there and is no run is an argument of pytest.
+    """
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - argparse's signature
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,  # noqa: ARG002 - as above
+    ) -> None:
+        """Store the value, or the flag's own if the value is a test path."""
+        path = str(values).partition("::")[0]
+        if values != self.const and Path(path).exists() and not (Path(path) / "run.json").exists():
+            # argparse hands these to whoever looks for what nobody wanted, as pytest does.
+            unwanted = list(getattr(namespace, "_unrecognized_args", ()))
+            setattr(namespace, "_unrecognized_args", [*unwanted, values])  # noqa: B010
+            values = self.const
+        setattr(namespace, self.dest, values)
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Register every option and ini key of the table."""
     group = parser.getgroup(GROUP, "benchmarks of retrieval and RAG systems")
@@ -182,6 +228,16 @@ def add_options(parser: pytest.Parser) -> None:
         if option.command_line:
             if not option.metavar:
                 group.addoption(option.flag, dest=option.key, action="store_true", help=text)
+            elif option.bare:
+                group.addoption(
+                    option.flag,
+                    dest=option.key,
+                    action=OptionalValue,
+                    nargs="?",
+                    const=option.bare,
+                    metavar=option.metavar,
+                    help=text,
+                )
             elif option.many:
                 group.addoption(
                     option.flag, dest=option.key, action="append", metavar=option.metavar, help=text

@@ -71,6 +71,8 @@ class RunOptions:
     cache_dir: str | None = None
     cache_size: int | None = None
     rebuild: bool = False
+    resume: str | None = None
+    runs_dir: str | None = None
 
 
 def given_recipes(config: pytest.Config) -> tuple[str, ...]:
@@ -206,7 +208,13 @@ def read_options(config: pytest.Config) -> RunOptions:
         cache_dir=cache_dir[0] if cache_dir else None,
         cache_size=_cache_size(reader),
         rebuild=reader.flag("rebuild"),
+        resume=_value(reader.text("resume")),
+        runs_dir=_value(reader.text("runs-dir")),
     )
+
+
+def _value(given: tuple[str, str] | None) -> str | None:
+    return None if given is None else given[0]
 
 
 def _limit_and_sample(reader: _Reader) -> tuple[int | None, int | None]:

@@ -213,6 +213,7 @@ class ProtocolPlugin:
         return (
             unit is not None
             and item.parent is unit
+            and not asking.is_recorded(item)
             and self._is_plain_unit(unit)
             and self._is_plain(item)
         )

@@ -32,6 +32,7 @@ from pytest_heta.errors import HetaError, PlanInvalidError
 from pytest_heta.models import BenchmarkWorkspace, EvaluationReport
 from pytest_heta.plugin.caching import open_cache
 from pytest_heta.plugin.options import RunOptions
+from pytest_heta.plugin.recording import Recording
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
 __all__ = ["RUN", "PlanEntry", "Run", "run_of", "will_run"]
@@ -77,6 +78,8 @@ class Run:
         phases: Phases of a passed item whose reports the controller's plugins
             read; empty in the controller itself.
         refusals: Why suites cannot be run as they are declared.
+        recording: Where results are written down, and those of earlier sessions.
+        fingerprints: What the plans are about, by plan label and part.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class Run:
         self.plans: dict[str, BenchmarkPlan] = {}
         self.selected: Mapping[str, tuple[str, Sample]] = {}
         self.refusals: list[str] = []
+        self.fingerprints: dict[str, dict[str, str]] = {}
         self.concurrency = 1
         self.phases: tuple[str, ...] = tuple(self._worker_input.get("heta_phases", ()))
         self._loop: LoopThread | None = None
@@ -104,6 +108,7 @@ class Run:
         self._owns_directory = False
         self._loaded: dict[int, tuple[Suite, LoadedBenchmark | HetaError]] = {}
         self._staged: dict[str, StagedDocuments | HetaError] = {}
+        self.recording = Recording(self, self._worker_input.get("heta_run", {}))
 
     # -- folders and the event loop -------------------------------------------
 
@@ -160,7 +165,9 @@ class Run:
         return self.loop.drive(coroutine)
 
     def close(self) -> None:
-        """Stop the event loop and remove the run's folder."""
+        """Stop the event loop and remove what only this session needs."""
+        if not self.is_worker:
+            self.recording.close()
         if self._loop is not None:
             self._loop.close()
             self._loop = None

@@ -43,6 +43,7 @@ class TerminalPlugin:
             terminalreporter.write_line(f"heta report: {self._shown(path)}")
         for problem in self._conclusion.problems:
             terminalreporter.write_line(plain_text(problem), red=True)
+        self._write_how_to_resume(terminalreporter)
 
     def _write_tables(self, terminalreporter: pytest.TerminalReporter, width: int) -> None:
         write = terminalreporter.write_line
@@ -64,6 +65,23 @@ class TerminalPlugin:
             for gate in gates:
                 colour = {"passed": "green", "skipped": "yellow"}.get(gate.status, "red")
                 terminalreporter.write_line(gate_line(gate), **{colour: True})
+
+    def _write_how_to_resume(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what was taken over, what is missing, and how to go on with it."""
+        write, recording, end = terminalreporter.write_line, self._run.recording, self._conclusion
+        if recording.place is None:
+            return
+        reused = self._collector.reused.total()
+        if reused:
+            write(f"heta: {reused} results reused from earlier sessions of run {recording.run_id}")
+        if end.missing or end.failed:
+            counts = [(end.missing, "missing"), (end.failed, "failed by an error")]
+            told = " and ".join(f"{count} {what}" for count, what in counts if count)
+            write(
+                f"heta: {told} in run {recording.run_id}; to run only those, repeat the command"
+                f" with --heta-resume={recording.place}",
+                yellow=True,
+            )
 
     def _write_worst_cases(self, terminalreporter: pytest.TerminalReporter, width: int) -> None:
         for report in self._conclusion.reports:

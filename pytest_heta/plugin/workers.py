@@ -18,16 +18,17 @@ import pytest
 from filelock import FileLock
 
 from pytest_heta.core.cache import is_cacheable
-from pytest_heta.core.plan import BenchmarkPlan, Sample
+from pytest_heta.core.plan import BenchmarkPlan
 from pytest_heta.core.spool import add_suspects, executing
 from pytest_heta.errors import first_of
 from pytest_heta.plugin._phases import fixture_is_ours, forget_in_junit
 from pytest_heta.plugin._selection import SelectedSamples, Stretch, digest_of_ids, stretches_of
 from pytest_heta.plugin._work import Progress, Unit, UnitsOfTests
 from pytest_heta.plugin.caching import facts_for_worker
-from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
+from pytest_heta.plugin.collect import UnitNode, unit_node_of
 from pytest_heta.plugin.datasets import names_paths
 from pytest_heta.plugin.protocol import listened_phases
+from pytest_heta.plugin.fingerprints import fingerprints, selected_samples
 from pytest_heta.plugin.state import Run, will_run
 from pytest_heta.reports import plain_text
 
@@ -69,17 +70,10 @@ class WorkerPlugin:
             "will_run": will_run(session),
             "plans": [plan.as_json() for plan in run.plans.values()],
             "collection": digest_of_ids(item.nodeid for item in session.items),
-            "selected": stretches_of(_selected(session), run.plans),
+            "selected": stretches_of(selected_samples(session), run.plans),
+            "fingerprints": fingerprints(run, session) if will_run(session) else {},
             "splittable": [] if run.options.split == "never" else list(_splittable(session)),
         }
-
-
-def _selected(session: pytest.Session) -> Iterator[tuple[int, str, Sample]]:
-    """Yield position, plan label and sample of each item of a benchmark."""
-    for position, item in enumerate(session.items):
-        unit = unit_node_of(item)
-        if unit is not None:
-            yield position, unit.entry.plan.label, sample_of(item)
 
 
 def _splittable(session: pytest.Session) -> Iterator[Unit]:
@@ -118,6 +112,7 @@ class ControllerPlugin:
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker where the run's folder is, and what it cannot see in its arguments."""
         node.workerinput["heta_directory"] = str(self._run.directory)
+        node.workerinput["heta_run"] = self._run.recording.for_worker()
         node.workerinput["heta_names_paths"] = names_paths(self._run.config)
         node.workerinput["heta_cache"] = facts_for_worker(self._run)
         node.workerinput["heta_phases"] = listened_phases(self._run.config)
@@ -139,6 +134,7 @@ class ControllerPlugin:
         facts: dict[str, Any] = json.loads(path.read_text(encoding="ascii"))
         self._run.refusals = facts["refusals"]
         self._run.check_refusals()
+        self._run.fingerprints = facts.pop("fingerprints")
         for text in facts.pop("plans"):
             plan = BenchmarkPlan.from_json(text)
             self._run.plans[plan.label] = plan
@@ -173,10 +169,11 @@ class ControllerPlugin:
             self._progress[report.node] = Progress(report.nodeid, has_result)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, error: object | None) -> None:
-        """Count the workers that died."""
+    def pytest_testnodedown(self, node: Any, error: object | None) -> None:
+        """Count the workers that died, before their tests are handed to others."""
         if error:
             self._deaths += 1
+            self._run.recording.note_death(node.gateway.id)
 
     def units(self) -> UnitsOfTests:
         """Return which tests belong together."""
