@@ -14,10 +14,16 @@
     │   ├── DatasetInvalidError
     │   ├── DuplicateIdError
     │   ├── PlanInvalidError
-    │   └── DocumentUnavailableError
+    │   ├── DocumentUnavailableError
+    │   ├── DownloadError
+    │   ├── ChecksumError
+    │   ├── ArchiveError
+    │   └── OfflineError
     ├── ExecutionError                a sample, or its run unit, could not be run
     │   ├── BuildError
+    │   ├── BuildTimeoutError
     │   ├── QueryError
+    │   ├── QueryTimeoutError
     │   └── ResponseInvalidError
     ├── ReportError                   a report cannot be read or written
     ├── CacheError                    a saved knowledge base, or their folder, cannot be used
@@ -37,13 +43,17 @@ from difflib import get_close_matches
 from typing import ClassVar, Final
 
 __all__ = [
+    "ArchiveError",
     "BenchmarkError",
     "BuildError",
+    "BuildTimeoutError",
     "CacheError",
+    "ChecksumError",
     "ConfigurationError",
     "DatasetInvalidError",
     "DatasetNotFoundError",
     "DocumentUnavailableError",
+    "DownloadError",
     "DuplicateIdError",
     "ExecutionError",
     "ExtraMissingError",
@@ -52,8 +62,10 @@ __all__ = [
     "MeasureUnknownError",
     "ModeUnknownError",
     "ModelInvalidError",
+    "OfflineError",
     "PlanInvalidError",
     "QueryError",
+    "QueryTimeoutError",
     "RecipeInvalidError",
     "RecipeNotFoundError",
     "ReportError",
@@ -225,6 +237,30 @@ class DocumentUnavailableError(BenchmarkError):
     code = "document-unavailable"
 
 
+class DownloadError(BenchmarkError):
+    """A resource of a benchmark cannot be downloaded."""
+
+    code = "download-failed"
+
+
+class ChecksumError(BenchmarkError):
+    """A resource is not the one that its checksum or size was written for."""
+
+    code = "checksum-mismatch"
+
+
+class ArchiveError(BenchmarkError):
+    """An archive is damaged, or holds what could do harm."""
+
+    code = "archive-unsafe"
+
+
+class OfflineError(BenchmarkError):
+    """A resource would have to be downloaded, and the network may not be used."""
+
+    code = "offline"
+
+
 class ExecutionError(HetaError):
     """A sample could not be run: it counts as failed."""
 
@@ -237,10 +273,22 @@ class BuildError(ExecutionError):
     code = "build-failed"
 
 
+class BuildTimeoutError(ExecutionError):
+    """The knowledge base of a run unit took too long to build."""
+
+    code = "build-timeout"
+
+
 class QueryError(ExecutionError):
     """A knowledge base failed to answer a query."""
 
     code = "query-failed"
+
+
+class QueryTimeoutError(ExecutionError):
+    """A knowledge base took too long to answer."""
+
+    code = "query-timeout"
 
 
 class ResponseInvalidError(ExecutionError):

@@ -11,12 +11,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pytest_heta.cli import cache
+from pytest_heta.cli import cache, validate
 from pytest_heta.errors import ConfigurationError, HetaError
 
 __all__ = ["main"]
 
-COMMANDS = (cache,)
+COMMANDS = (cache, validate)
 """Modules with ``add_parser(commands)``, which sets ``run(arguments) -> int`` as a default."""
 
 _FAILED = 1

@@ -9,7 +9,8 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from pytest_heta.core._plain import exception_text, plain_text, safe_str
-from pytest_heta.errors import HetaError
+from pytest_heta.core.retries import is_retryable
+from pytest_heta.errors import BuildTimeoutError, HetaError, QueryTimeoutError
 from pytest_heta.models import EvaluationError
 
 __all__ = [
@@ -117,7 +118,7 @@ def evaluation_error(error: BaseException, error_type: str) -> EvaluationError:
     return EvaluationError(
         message=error_text(error),
         error_type=error_type,
-        retryable=isinstance(error, ConnectionError | TimeoutError),
+        retryable=isinstance(error, QueryTimeoutError | BuildTimeoutError) or is_retryable(error),
         metadata=metadata,
     )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
-from pytest_heta.errors import DatasetInvalidError
+from pytest_heta.errors import DatasetInvalidError, HetaError
 from pytest_heta.evaluators import grades
 from pytest_heta.models import BenchmarkCase, BenchmarkRunUnit
 
-__all__ = ["Dangling", "dangling_documents"]
+__all__ = ["Dangling", "dangling_documents", "unjudged_cases"]
 
 
 class Dangling(NamedTuple):
@@ -45,6 +45,21 @@ def dangling_documents(
                 missing = [name for name in relevant[case_id] if name not in inside]
                 outside |= {f"{n} (case {case_id})": None for n in missing if n in corpus}
     return Dangling(tuple(absent), tuple(outside))
+
+
+def unjudged_cases(cases: Iterable[BenchmarkCase]) -> list[str]:
+    """Return the ids of cases that expect nothing by which a response could be judged."""
+    return [case.case_id for case in cases if not _is_judged(case)]
+
+
+def _is_judged(case: BenchmarkCase) -> bool:
+    expected = case.expected
+    if expected.answers or expected.value is not None or expected.metadata:
+        return True
+    try:
+        return any(evidence.grade > 0 for evidence in expected.evidence)
+    except HetaError:  # the scores of the case say so
+        return True
 
 
 def _relevant(case: BenchmarkCase) -> list[str]:

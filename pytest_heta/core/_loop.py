@@ -29,7 +29,9 @@ __all__ = [
     "call_timed",
     "enter_loop",
     "is_coroutine_function",
+    "leave_own_thread",
     "on_loop",
+    "own_thread",
 ]
 
 T = TypeVar("T")
@@ -96,12 +98,20 @@ def call_in_threads(threads: DaemonThreads | None) -> Iterator[None]:
         _CHOSEN_THREADS.reset(token)
 
 
-def _own_thread() -> DaemonThreads:
+def own_thread() -> DaemonThreads:
+    """Return the single thread of the running loop for ordinary functions."""
     loop = asyncio.get_running_loop()
     thread = _THREADS.get(loop)
     if thread is None:
         thread = _THREADS[loop] = DaemonThreads(1, "heta-sync")
     return thread
+
+
+def leave_own_thread() -> None:
+    """Let the running loop's ordinary functions have a new thread: theirs does not come back."""
+    thread = _THREADS.pop(asyncio.get_running_loop(), None)
+    if thread is not None:
+        thread.shutdown()
 
 
 async def call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Called:
@@ -114,7 +124,7 @@ async def call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ca
         await enter_loop()
         return await await_timed(function, args, kwargs)
     if on_loop():
-        threads = _CHOSEN_THREADS.get() or _own_thread()
+        threads = _CHOSEN_THREADS.get() or own_thread()
         called = await asyncio.get_running_loop().run_in_executor(
             threads, call_timed, function, args, kwargs
         )

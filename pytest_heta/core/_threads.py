@@ -26,6 +26,7 @@ class DaemonThreads(Executor):
         self._count = count
         self._name = name
         self._threads: list[threading.Thread] = []
+        self._abandoned: set[Future[Any]] = set()
         self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -39,6 +40,11 @@ class DaemonThreads(Executor):
             self._threads.append(thread)
             thread.start()
         return future
+
+    def abandon(self, future: Future[Any]) -> None:
+        """Let another thread take the place of the one that is busy with a function."""
+        self._abandoned.add(future)
+        self._count += 1
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
         """Let the threads end when they have nothing to do; nobody waits for them."""
@@ -54,4 +60,6 @@ class DaemonThreads(Executor):
                 future.set_result(function())
             except BaseException as error:  # noqa: BLE001 - raised where the future is awaited
                 future.set_exception(error)
+            if future in self._abandoned:
+                return  # another has taken this one's place
             del work, future, function

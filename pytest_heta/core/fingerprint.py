@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any, Final
@@ -15,6 +17,9 @@ from pytest_heta.core.snapshot import package_versions
 from pytest_heta.models import BenchmarkCase
 
 __all__ = ["changed_parts", "fingerprints_of"]
+
+_ADDRESS: Final = re.compile(rb" at 0x[0-9a-f]+")
+"""Where an object without a text of its own lies in memory."""
 
 _NAMES: Final = {
     "recipe": "the recipe",
@@ -58,7 +63,9 @@ def fingerprints_of(
         "dataset": _dataset(plan, cases),
         "evaluators": _hash(*plan.metrics, *map(_evaluator, evaluators)),
         "top_k": str(plan.top_k),
-        "options": _hash(plan.modes, plain(plan.options), plan.repeat, responses, warmup),
+        "options": _hash(
+            plan.modes, _described(plan.options).decode(), plan.repeat, responses, warmup
+        ),
         "selection": _hash(selected_digest),
         "version": str(package_versions().get("pytest-heta")),
     }
@@ -75,18 +82,20 @@ def _hash(*parts: object) -> str:
 
 
 def _dataset(plan: BenchmarkPlan, cases: Mapping[str, BenchmarkCase]) -> str:
-    digest = sha256(canonical_json(plain(plan.benchmark.model_dump(mode="python"))))
+    digest = sha256(_described(plan.benchmark.model_dump()))
     for case_id in plan.cases:
-        case = cases[case_id]
-        try:
-            text = case.__pydantic_serializer__.to_json(case)
-        except ValueError:  # metadata that JSON lacks, or a lone surrogate
-            text = canonical_json(plain(case.model_dump()))
+        text = _described(cases[case_id].model_dump())
         digest.update(b"%d " % len(text))
         digest.update(text)
     for unit in plan.units:
         digest.update(canonical_json([unit.unit_id, unit.document_ids, unit.case_ids]))
     return digest.hexdigest()
+
+
+def _described(value: Any) -> bytes:
+    """Return the text of a value, the same in every process: sets are in order."""
+    text = canonical_json(plain(value, max_nodes=sys.maxsize, max_text=sys.maxsize))
+    return _ADDRESS.sub(b"", text)
 
 
 def _description(recipe: object) -> str | None:

@@ -18,7 +18,8 @@ from contextvars import copy_context
 from types import coroutine
 from typing import Any, Final
 
-from pytest_heta.core._loop import Called, LoopThread, await_timed, call_timed
+from pytest_heta.core._deadline import MOST_ABANDONED, bounded, query_timeout
+from pytest_heta.core._loop import Called, LoopThread, await_timed, call_timed, own_thread
 from pytest_heta.core._output import Printed, print_to, stop_routing
 from pytest_heta.core._threads import DaemonThreads
 from pytest_heta.core.concurrency import LOOKAHEAD
@@ -34,6 +35,7 @@ from pytest_heta.core.spool import (
     FlightRecorder,
     Spool,
 )
+from pytest_heta.errors import QueryTimeoutError
 
 __all__ = ["Prefetch"]
 
@@ -56,6 +58,7 @@ class Prefetch:
             same time; None for as many as queries.
         routes_output: Whether what a sample's code prints is kept with its
             answer, rather than printed at once.
+        timeout_s: Seconds that a query may take; None for any time.
 
     Attributes:
         knowledge_base: The knowledge base.
@@ -74,6 +77,7 @@ class Prefetch:
         recorder: FlightRecorder | None = None,
         scored_at_once: int | None = None,
         routes_output: bool = True,
+        timeout_s: float | None = None,
     ) -> None:
         plan = questions.plan
         self.knowledge_base = knowledge_base
@@ -87,13 +91,17 @@ class Prefetch:
         }
         self._spool = spool
         self._routes_output = routes_output
+        self._timeout_s = timeout_s
+        self._abandoned = 0  # calls that were left behind in their threads
         self._scored_at_once = scored_at_once or concurrency
         self._slots: Any = recorder.slots if recorder is not None else [0] * SLOTS
         self._lookahead = LOOKAHEAD * concurrency
         # Ordinary functions that nobody says may run at the same time stay in
         # the thread that they were always called in.
-        self.asks_here = concurrency == 1 and not any(
-            query.is_coroutine_function for query in self._queries.values()
+        self.asks_here = (
+            concurrency == 1
+            and timeout_s is None  # nobody could leave this thread
+            and not any(query.is_coroutine_function for query in self._queries.values())
         )
         self._answers: list[Answer | None] = [None] * len(self._samples)
         self._next = 0  # the first sample that nobody has begun
@@ -326,27 +334,49 @@ class Prefetch:
         args, kwargs = query.arguments(text)
         if query.is_coroutine_function:
             work = await_timed(function, args, kwargs)
+            if self._timeout_s is not None:
+                return await self._within(self._step(work, index, printed))
             awaited: Called = await self._step(work, index, printed)
             return awaited
         if self._routes_output:
             print_to(printed)
-        called = await asyncio.get_running_loop().run_in_executor(
-            self._pool(),
-            copy_context().run,
-            self._call_in_thread,
-            index,
-            slot,
-            function,
-            args,
-            kwargs,
+        if self._timeout_s is not None and self._abandoned >= MOST_ABANDONED:
+            error = QueryTimeoutError(
+                f"not asked: {self._abandoned} queries that took too long are still running",
+                hint="ask fewer cases, or make `query` give up by itself",
+            )
+            return Called(None, error, 0.0)
+        called: Called
+        pool = self._pool()
+        future = pool.submit(
+            copy_context().run, self._call_in_thread, index, slot, function, args, kwargs
         )
+        if self._timeout_s is None:
+            called = await asyncio.wrap_future(future)
+        else:
+            called = await self._within(asyncio.wrap_future(future))
+            if not future.done():
+                self._abandoned += 1
+                pool.abandon(future)
         if called.error is None and inspect.isawaitable(called.value):
             work = await_timed(lambda: called.value, (), {})
-            awaited = await self._step(work, index, printed)
+            step = self._step(work, index, printed)
+            awaited = await (step if self._timeout_s is None else self._within(step))
             called = awaited._replace(seconds=awaited.seconds + called.seconds)
         return called
 
+    async def _within(self, work: Any) -> Called:
+        """Return what comes of a call, a `QueryTimeoutError` if it takes too long."""
+        assert self._timeout_s is not None  # noqa: S101 - for the type checker
+        try:
+            came: Called = await bounded(work, self._timeout_s)
+        except TimeoutError:
+            return Called(None, query_timeout(self._timeout_s), self._timeout_s)
+        return came
+
     def _pool(self) -> DaemonThreads:
+        if self._timeout_s is not None and self.concurrency == 1:
+            return own_thread()  # where an ordinary `create` ran
         if self._threads is None:
             self._threads = DaemonThreads(self.concurrency, "heta-query")
         return self._threads

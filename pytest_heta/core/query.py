@@ -10,7 +10,13 @@ from pytest_heta.core._calls import call_shape, evaluation_error
 from pytest_heta.core._loop import Called, call, is_coroutine_function
 from pytest_heta.core.build import available_modes
 from pytest_heta.core.plan import DEFAULT_MODE
-from pytest_heta.errors import HetaError, QueryError, ResponseInvalidError, did_you_mean
+from pytest_heta.errors import (
+    HetaError,
+    QueryError,
+    QueryTimeoutError,
+    ResponseInvalidError,
+    did_you_mean,
+)
 from pytest_heta.models import EvaluationError, QueryResponse
 
 __all__ = ["PreparedQuery", "QueryOutcome", "as_response", "query_case"]
@@ -83,7 +89,8 @@ class PreparedQuery:
     def outcome(self, called: Called) -> QueryOutcome:
         """Return what came of a call, its response validated and cut to the depth asked."""
         if called.error is not None:
-            return _failed(called.error, "query")
+            timed_out = isinstance(called.error, QueryTimeoutError)
+            return _failed(called.error, "timeout" if timed_out else "query")
         try:
             response = as_response(called.value, self._mode)
         except Exception as error:  # noqa: BLE001 - attributes of users' objects

@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 from filelock import BaseFileLock, Timeout
 
-from pytest_heta.core._locks import file_lock, is_held
+from pytest_heta.core._locks import file_lock
 from pytest_heta.core._plain import exception_text
 from pytest_heta.errors import RunError, RunInUseError, RunNotFoundError
 
@@ -72,7 +72,11 @@ class RunFolder:
             raise RunError(
                 f"the folder of the run cannot be made: {exception_text(error)}", where=str(path)
             ) from error
-        folder.begin_session()
+        try:
+            folder.begin_session()
+        except RunError:
+            folder.release()
+            raise
         return folder
 
     @classmethod
@@ -83,15 +87,19 @@ class RunFolder:
             RunNotFoundError: if there is no run in it, or not a readable one.
             RunInUseError: if another process works on it.
         """
-        data = _read(path)
-        if data is None:
+        if _read(path) is None:
             raise RunNotFoundError("there is no run", where=str(path))
         try:
-            return cls(path, _held(path), data)
+            lock = _held(path)
         except OSError as error:
             raise RunError(
                 f"the folder of the run cannot be used: {exception_text(error)}", where=str(path)
             ) from error
+        data = _read(path)  # whoever held it until now may have written
+        if data is None:
+            lock.release()
+            raise RunNotFoundError("there is no run any more", where=str(path))
+        return cls(path, lock, data)
 
     @staticmethod
     def runs(parent: Path) -> list[Path]:
@@ -103,9 +111,14 @@ class RunFolder:
     def prune(cls, parent: Path, keep: int = 10) -> None:
         """Remove the oldest runs that nobody works on, so that ``keep`` are left."""
         for path in cls.runs(parent)[keep:]:
-            with suppress(OSError):
-                if not is_held(file_lock(path / _LOCK)):
-                    shutil.rmtree(path)
+            with suppress(OSError, RunInUseError):
+                lock = _held(path)
+                try:
+                    # Without this file it is no run: nobody opens what is being removed.
+                    (path / _FILE).unlink()
+                    shutil.rmtree(path, ignore_errors=True)
+                finally:
+                    lock.release()
 
     # -- what it is ----------------------------------------------------------------
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, BinaryIO, Final, cast
 
-from pytest_heta.core._dangling import Dangling, dangling_documents
+from pytest_heta.core._dangling import Dangling, dangling_documents, unjudged_cases
 from pytest_heta.core._locks import acquire, file_lock
 from pytest_heta.core._loop import enter_loop
 from pytest_heta.core._plain import canonical_json, exception_text, plain, portable_name
-from pytest_heta.core._stage_index import StageIndex, StageIndexWriter
+from pytest_heta.core._stage_index import ROWS, StageIndex, StageIndexWriter
 from pytest_heta.core._staged import (
     CONTENTS,
     DatasetFacts,
@@ -65,8 +65,8 @@ async def stage_documents(
         root: Folder that all processes of the run share.
         run_key: What the benchmark is called in the run that ``root`` belongs
             to and that no other run uses; None if ``root`` outlives runs.
-        strict: Whether judged documents that are not in the corpus are an
-            error rather than a warning.
+        strict: Whether what is odd is an error: all warnings, empty documents,
+            and cases that expect nothing where an evaluator needs judgments.
 
     Raises:
         DuplicateIdError: if two documents have the same id.
@@ -88,11 +88,9 @@ async def stage_documents(
         raise BenchmarkError(
             f"the documents cannot be staged: {exception_text(error)}", where=where
         ) from error
-    if strict and staged.dangling:
+    if strict and (odd := _oddities(loaded, staged)):
         raise BenchmarkError(
-            staged.warnings[0],
-            where=where,
-            hint="add them to the documents, or take them out of the judgments",
+            "; ".join(odd), where=where, hint="correct the dataset, or run without strict"
         )
     return staged
 
@@ -287,6 +285,22 @@ def _is_flat(case: BenchmarkCase) -> bool:
             if not isinstance(value, _SCALARS):
                 return False
     return True
+
+
+def _oddities(loaded: LoadedBenchmark, staged: StagedDocuments) -> list[str]:
+    """Return what a strict run refuses."""
+    odd = [*loaded.warnings, *staged.warnings]
+    with (staged.root / ROWS).open("rb") as lines:
+        rows = [row for row in map(json.loads, lines) if not row["size"]]
+    empty = [row["document_id"] for row in rows if row["document_id"] not in staged.problems]
+    if empty:
+        odd.append(f"empty documents: {len(empty)} ({first_of(empty, _SHOWN_IDS)})")
+    if any(getattr(evaluator, "requires_judgment", False) for evaluator in loaded.evaluators):
+        unjudged = unjudged_cases(loaded.cases.values())
+        if unjudged:
+            listed = first_of(unjudged, _SHOWN_IDS)
+            odd.append(f"queries without a judgment: {len(unjudged)} ({listed})")
+    return odd
 
 
 def _warnings(dangling: Dangling, problems: Mapping[str, str]) -> tuple[str, ...]:

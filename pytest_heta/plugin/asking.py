@@ -207,6 +207,7 @@ class Asking:
             ),
             # Without capturing, what is printed is to be seen at once.
             routes_output=item.config.getoption("capture", default="no") != "no",
+            timeout_s=self._run.options.timeout,
         )
         self.news = (entry.plan.label, self._prefetch.concurrency)
 

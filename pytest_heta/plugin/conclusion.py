@@ -19,9 +19,9 @@ from pytest_heta.models import EvaluationReport, GateResult, ModeSummary
 from pytest_heta.plugin._phases import add_junit_property
 from pytest_heta.plugin.collector import ResultCollector
 from pytest_heta.plugin.execution import fail_on_of
+from pytest_heta.plugin.fingerprints import fingerprints
 from pytest_heta.plugin.gates import emit_errors, emit_gates, uncovered_errors
 from pytest_heta.plugin.options import refuse, source_of
-from pytest_heta.plugin.fingerprints import fingerprints
 from pytest_heta.plugin.state import Run, will_run
 from pytest_heta.reports import suite_properties, write_reports
 

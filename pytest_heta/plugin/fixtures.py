@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 
+from pytest_heta.core._deadline import bounded
+from pytest_heta.core._loop import leave_own_thread
 from pytest_heta.core._plain import exception_text, portable_name
 from pytest_heta.core.build import (
     BuiltKnowledgeBase,
@@ -18,7 +20,7 @@ from pytest_heta.core.build import (
     knowledge_base_name,
 )
 from pytest_heta.core.cache import is_cacheable
-from pytest_heta.errors import BuildError, HetaError
+from pytest_heta.errors import BuildError, BuildTimeoutError, HetaError
 from pytest_heta.models import BenchmarkManifest, UnitBuild
 from pytest_heta.plugin.collect import UnitNode
 from pytest_heta.plugin.execution import CLOSING, DATASET, UNIT_BUILD, WAS_BUILT, CaseItem
@@ -26,6 +28,8 @@ from pytest_heta.plugin.state import Run, run_of
 from pytest_heta.protocols import ObjectStore
 
 __all__ = ["RunUnit", "heta_case", "heta_kb", "heta_recipe", "heta_unit"]
+
+T = TypeVar("T")
 
 _PYTESTS_OWN: Final = (
     Exception,
@@ -105,7 +109,7 @@ class RunUnit:
                     unit_id=self.unit_id,
                     documents=staged.digest_of(keys),
                 )
-            built = self._run.wait_for(
+            built = self._wait_for(
                 build_knowledge_base(
                     recipe,
                     name=name,
@@ -131,6 +135,32 @@ class RunUnit:
         self._note(built.build)
         return built.knowledge_base
 
+    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Carry out a build within its time, where an ordinary one can be left behind."""
+        options = self._run.options
+        if options.build_timeout is not None:
+            return self._run.loop.run(self._within(work, options.build_timeout))
+        if options.timeout is not None:
+            return self._run.loop.run(work)
+        return self._run.wait_for(work)
+
+    async def _within(self, work: Coroutine[Any, Any, T], limit_s: float) -> T:
+        try:
+            built: T = await bounded(work, limit_s)
+        except TimeoutError as error:
+            leave_own_thread()
+            raise BuildTimeoutError(
+                f"building took longer than {limit_s:g} s", where=f"run unit {self.unit_id}"
+            ) from error
+        return built
+
+    def _close(self, knowledge_base: Any) -> str | None:
+        """Close a knowledge base in the thread that it was built in."""
+        work, options = close_knowledge_base(knowledge_base), self._run.options
+        if options.timeout is None and options.build_timeout is None:
+            return self._run.wait_for(work)
+        return self._run.loop.run(work)
+
     def _note(self, build: UnitBuild) -> None:
         """Leave the build with the unit's node, for the next report."""
         if self._run.is_worker:
@@ -147,7 +177,7 @@ class RunUnit:
         opened, self._opened = self._opened, []
         try:
             for built in reversed(opened):
-                problem = self._run.wait_for(close_knowledge_base(built.knowledge_base))
+                problem = self._close(built.knowledge_base)
                 if problem is not None:
                     self._node.stash[CLOSING] = problem
         finally:

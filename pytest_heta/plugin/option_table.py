@@ -99,6 +99,18 @@ OPTIONS: Final = (
         default="the recipe's max_concurrency, else 8 for asynchronous and 1 for ordinary queries",
     ),
     Option(
+        "timeout",
+        "Seconds that a query may take; after that its case has failed, and the others go on.",
+        "SECONDS",
+        default="no limit",
+    ),
+    Option(
+        "build-timeout",
+        "Seconds that building a knowledge base may take; after that its cases have failed.",
+        "SECONDS",
+        default="no limit",
+    ),
+    Option(
         "protocol",
         "How the cases inside a run unit are run: by a short path where no other plugin looks, or "
         "always by pytest's own protocol.",

@@ -66,6 +66,8 @@ class RunOptions:
     baseline: str | None = None
     strict: bool = False
     concurrency: int | None = None
+    timeout: float | None = None
+    build_timeout: float | None = None
     protocol: Protocol = "auto"
     split: Split = "auto"
     cache_dir: str | None = None
@@ -203,6 +205,8 @@ def read_options(config: pytest.Config) -> RunOptions:
         baseline=baseline[0] if baseline else None,
         strict=reader.flag("strict"),
         concurrency=reader.number("concurrency", least=1),
+        timeout=_seconds(reader, "timeout"),
+        build_timeout=_seconds(reader, "build-timeout"),
         protocol=reader.choice("protocol", get_args(Protocol)) or "auto",
         split=reader.choice("split", get_args(Split)) or "auto",
         cache_dir=cache_dir[0] if cache_dir else None,
@@ -241,6 +245,20 @@ def _cache_size(reader: _Reader) -> int | None:
     if size is None:
         refuse(where, f"{value!r} is not a size such as 500MB or 2GiB")
     return size
+
+
+def _seconds(reader: _Reader, name: str) -> float | None:
+    given = reader.text(name)
+    if given is None:
+        return None
+    value, where = given
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        refuse(where, f"{value!r} is not a positive number of seconds")
+    return seconds
 
 
 def _modes(reader: _Reader) -> tuple[str, ...]:

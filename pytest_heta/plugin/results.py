@@ -10,7 +10,7 @@ import pytest
 
 from pytest_heta.core._calls import evaluation_error
 from pytest_heta.core.result import encode_result, failed_result
-from pytest_heta.errors import BuildError, HetaError
+from pytest_heta.errors import BuildError, BuildTimeoutError, HetaError
 from pytest_heta.models import EvaluationCaseResult
 from pytest_heta.plugin.asking import asking_of
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
@@ -146,5 +146,7 @@ def _taken(stash: pytest.Stash, key: pytest.StashKey[T]) -> T | None:
 def _error_type(when: str, error: BaseException) -> str:
     # pytest-timeout fails the test that takes too long, wherever it is.
     if isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout (>"):
+        return "timeout"
+    if isinstance(error, BuildTimeoutError):
         return "timeout"
     return "build" if isinstance(error, BuildError) or when == "setup" else "call"

@@ -27,8 +27,8 @@ from pytest_heta.plugin._work import Progress, Unit, UnitsOfTests
 from pytest_heta.plugin.caching import facts_for_worker
 from pytest_heta.plugin.collect import UnitNode, unit_node_of
 from pytest_heta.plugin.datasets import names_paths
-from pytest_heta.plugin.protocol import listened_phases
 from pytest_heta.plugin.fingerprints import fingerprints, selected_samples
+from pytest_heta.plugin.protocol import listened_phases
 from pytest_heta.plugin.state import Run, will_run
 from pytest_heta.reports import plain_text
 

@@ -1,8 +1,10 @@
 """Whatever the files hold, a loader reads them or raises an error of ours."""
 
+import asyncio
+import io
 import json
 import tempfile
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_heta.benchmarks import BeirBenchmark, JsonlBenchmark
+from pytest_heta.cli import main
+from pytest_heta.core._validation import validate_benchmark
 from pytest_heta.errors import HetaError
 
 # Files are written for every example: how long that takes says nothing.
@@ -24,6 +28,16 @@ VALID = {
 }
 
 
+def validate(folder):
+    """Validate the files as both kinds of benchmark, which never raises."""
+    with redirect_stdout(io.StringIO()) as output:
+        code = main(["validate", str(folder)])
+    assert code == int("error: " in output.getvalue())
+    with tempfile.TemporaryDirectory() as name:
+        found = asyncio.run(validate_benchmark(JsonlBenchmark(folder), Path(name)))
+    assert found.errors or found.documents
+
+
 def try_to_load(datasets, files):
     """Load the files as both kinds of benchmark; an error of ours is a fair answer."""
     with tempfile.TemporaryDirectory() as name:
@@ -35,6 +49,7 @@ def try_to_load(datasets, files):
                 datasets.load(benchmark, folder)
                 assert benchmark.manifest
                 assert benchmark.evaluators() is not None
+        validate(folder)
 
 
 def mutated(valid):

@@ -16,6 +16,7 @@ from pytest_heta.core.concurrency import LOOKAHEAD, query_concurrency, recipe_co
 from pytest_heta.core.plan import PlanSettings, plan_benchmark
 from pytest_heta.core.prefetch import Prefetch
 from pytest_heta.core.questions import Questions
+from pytest_heta.core.records import HEAD
 from pytest_heta.core.score import Scorer
 from pytest_heta.core.spool import FlightRecorder, Spool, executing
 from pytest_heta.errors import RecipeInvalidError
@@ -1109,26 +1110,22 @@ class TestLatency:
             measured[f"q{n}"] * 1_000 for n in range(9)
         ]
 
-    def test_what_can_go_on_goes_on_before_others_are_scored(self, ask, clock, monkeypatch):
-        """Several queries that wake up in the same turn do not wait for one another's records."""
+    def test_what_returned_is_on_disk_before_other_code_of_the_turn_runs(self, ask, tmp_path):
+        """Queries that wake up in the same turn: the last one may end the process."""
+        path = tmp_path / "spool.jsonl"
         release = asyncio.Event()
-        begun = []
+        begun, seen = [], []
 
         async def query(text):
             begun.append(text)
             if len(begun) == 3:
                 release.set()
-                await asyncio.sleep(0)
             await release.wait()
+            seen.append(len(path.read_bytes().splitlines()) if path.exists() else 0)
             return response(text)
 
-        def slow_outcome(prepared, called, whole=prefetch.PreparedQuery.outcome):
-            clock.go_on(500)
-            return whole(prepared, called)
-
-        monkeypatch.setattr(prefetch.PreparedQuery, "outcome", slow_outcome)
-        answers = take_all(ask(query, 3, concurrency=3), 3)
-        assert [answer.outcome.latency_ms for answer in answers] == [0, 0, 0]
+        take_all(ask(query, 3, concurrency=3, spool=Spool(path)), 3)
+        assert seen == [0, 1, 2]
 
 
 class TestSpool:
@@ -1144,7 +1141,9 @@ class TestSpool:
         ahead = way(answer, 4, spool=spool)
         for number in range(4):
             in_time(ahead.take, number)
-            lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            lines = [
+                json.loads(line[HEAD:]) for line in path.read_text(encoding="utf-8").splitlines()
+            ]
             (line,) = [line for line in lines if line["sample"][4] == f"c{number}"]
             assert line["label"] == "tiny"
             assert line["sample"] == ["tiny", "fake", "all", "exact", f"c{number}", 0]
@@ -1165,7 +1164,7 @@ class TestSpool:
         async def judge(number):
             if number == 1:
                 seen.append(
-                    [json.loads(line)["sample"][4] for line in path.read_text().splitlines()]
+                    [json.loads(line[HEAD:])["sample"][4] for line in path.read_text().splitlines()]
                 )
                 free.set()
             return 1.0

@@ -16,6 +16,7 @@ import pytest
 from pytest_heta.core._calls import evaluation_error
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.query import QueryOutcome, as_response
+from pytest_heta.core.records import HEAD
 from pytest_heta.core.spool import (
     FIRST_THREAD_SLOT,
     LOOP_SLOT,
@@ -51,7 +52,7 @@ def lines_of(path):
 
     text = path.read_bytes().decode("utf-8")
     assert text.endswith("\n")
-    return [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
+    return [json.loads(line[HEAD:], parse_constant=refuse) for line in text.splitlines()]
 
 
 def returned(**fields):
@@ -140,7 +141,7 @@ class TestLines:
         spool.add("tiny", SAMPLE, returned(text=text), cold=False)
         spool.add("tiny", SAMPLE, returned(text=text), cold=False)
         raw = path.read_bytes().split(b"\n")
-        assert [json.loads(line)["response"]["results"][0]["text"] for line in raw[:-1]] == [
+        assert [json.loads(line[HEAD:])["response"]["results"][0]["text"] for line in raw[:-1]] == [
             text,
             text,
         ]

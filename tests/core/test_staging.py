@@ -310,8 +310,8 @@ class TestDanglingGold:
     def test_strict_makes_it_an_error(self, stage, fakes):
         cases = [fakes.case("q1", "?", "ghost")]
         with pytest.raises(BenchmarkError, match="1 gold document is not in the corpus: ghost"):
-            stage([fakes.document("d1")], cases, strict=True)
-        stage([fakes.document("d1")], [fakes.case("q1", "?", "d1")], strict=True)
+            stage([fakes.document("d1", "x")], cases, strict=True)
+        stage([fakes.document("d1", "x")], [fakes.case("q1", "?", "d1")], strict=True)
 
     def test_what_is_judged_irrelevant_may_be_absent(self, stage, fakes):
         staged = stage([fakes.document("d1")], [fakes.case("q1", "?", "d1", ghost=0, other=-1)])

@@ -255,7 +255,7 @@ def count_builds(
 UNSTABLE_KEYS = frozenset(
     # The cold sample of a unit and mode is the first that was asked.
     {"report_id", "started_at", "finished_at", "build_seconds", "worker", "latency_ms", "cold"}
-    | {"load_seconds"}
+    | {"load_seconds", "run_id"}
     # How many processes asked at the same time.
     | {"concurrency"}
 )

@@ -33,14 +33,12 @@ def test_results_are_whole_when_responses_cannot_be_spooled(world, full):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("chunk", [1, 4000], ids=["from the first", "in between"])
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "distributed"])
-def test_results_are_whole_when_they_cannot_be_written(world, monkeypatch, workers, chunk):
+def test_results_are_whole_when_they_cannot_be_written(world, monkeypatch, workers):
     def make(self):
         self._file = Path("/dev/full").open("r+b", buffering=0)  # noqa: SIM115
 
     monkeypatch.setattr(AppendedFile, "_open", make)
-    monkeypatch.setattr("pytest_heta.core._appended._CHUNK", chunk)
     result = world.run("--heta-gate=overlap.recall@1 >= 1", *workers)
     result.assert_outcomes(passed=7)
     result.stdout.fnmatch_lines(["PASSED toys: overlap.recall@1 = 1 >= 1*"])

@@ -49,3 +49,22 @@ def test_the_ini_key_is_strict(world):
 def test_what_is_neither_true_nor_false_is_refused_by_its_key(world):
     world.ini("heta_strict = maybe")
     assert world.usage_error() == "heta_strict: invalid truth value 'maybe'"
+
+
+@pytest.mark.parametrize(
+    ("case", "document", "message"),
+    [
+        ({"case_id": "bare", "query": "x"}, {}, "queries without a judgment: 1 (bare)"),
+        ({}, {"document_id": "blank", "text": ""}, "empty documents: 1 (blank)"),
+    ],
+)
+def test_unjudged_queries_and_empty_documents_are_errors_when_strict(
+    world, case, document, message
+):
+    documents = [{"document_id": "apple", "text": "apple pie"}, *([document] if document else [])]
+    world.dataset([CASES[0], *([case] if case else [])], documents)
+    count = 2 if case else 1
+    world.run("--heta-mode=overlap").assert_outcomes(passed=count)
+    world.run("--heta-mode=overlap", "--heta-strict").assert_outcomes(errors=count)
+    (build,) = world.report()["unit_builds"]
+    assert message in build["error"]["message"]

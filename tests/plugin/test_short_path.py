@@ -175,6 +175,8 @@ def xml(root):
 def without_times(text):
     """Return a text without times and addresses of objects."""
     text = re.sub(r"\b\d+(\.\d+)? ?(ms|s|µs)\b", "TIME", text)
+    text = re.sub(r"\d{8}-\d{6}-[0-9a-f]{4}", "RUN", text)
+    text = re.sub(r"--heta-resume=\S+", "--heta-resume=RUN", text)
     return re.sub(r"0x[0-9a-f]+", "ADDRESS", text)
 
 

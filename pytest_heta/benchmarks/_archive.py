@@ -1,0 +1,167 @@
+"""Extracting archives that nobody has reason to trust."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import re
+import shutil
+import stat
+import tarfile
+import tempfile
+import unicodedata
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Final
+
+from pytest_heta.errors import ArchiveError, HetaError, shown
+
+__all__ = ["extract"]
+
+_CHUNK: Final = 1 << 20
+_SMALL: Final = 1 << 20
+"""Up to this many bytes any ratio of compression is harmless."""
+_MOST_MEMBERS: Final = 100_000
+_COMPRESSIONS: Final = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open))
+
+
+def extract(
+    archive: Path, folder: Path, *, max_bytes: int = 50 * 2**30, max_ratio: float = 200
+) -> Path:
+    """Extract a zip or tar archive into a folder that appears only when it is complete.
+
+    Args:
+        archive: The file; its content says what it is.
+        folder: The folder to make; it must not be there.
+        max_bytes: Most bytes that the members may have together.
+        max_ratio: Most bytes that come of one byte of the archive, beyond 1 MiB.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ArchiveError: if the archive is damaged or no archive, is too large, holds
+            a link, a device, a name twice or a name outside the folder, or if
+            the folder is there or cannot be written.
+    """
+    where = str(archive)
+    if folder.exists():
+        raise ArchiveError(f"the folder {folder} is there already", where=where, hint="remove it")
+    temporary: Path | None = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        most = min(max_bytes, max(_SMALL, int(max_ratio * archive.stat().st_size)))
+        _Extraction(archive, temporary / "content", most).run()
+        (temporary / "content").rename(folder)
+    except HetaError:
+        raise
+    except Exception as error:  # zipfile and tarfile raise nearly anything on garbage
+        message = f"it cannot be extracted: {type(error).__name__}: {error}"
+        raise ArchiveError(message, where=where, hint="download it again") from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+    return folder
+
+
+class _Extraction:
+    """One archive on its way into a folder."""
+
+    def __init__(self, archive: Path, folder: Path, most: int) -> None:
+        self._archive = archive
+        self._folder = folder
+        self._left = most
+        self._seen: dict[str, bool] = {}
+        self._members = 0
+
+    def run(self) -> None:
+        self._folder.mkdir()
+        if zipfile.is_zipfile(self._archive):
+            self._zip()
+        else:
+            self._tar()
+
+    def _zip(self) -> None:
+        with zipfile.ZipFile(self._archive) as file:
+            for info in file.infolist():
+                kind = stat.S_IFMT(info.external_attr >> 16)
+                if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                    self._refuse(f"{shown(info.filename)} is a link or a device")
+                path = self._place(info.filename, is_folder=info.is_dir())
+                if not info.is_dir():
+                    with file.open(info) as content:
+                        self._write(path, content)
+
+    def _tar(self) -> None:
+        with self._archive.open("rb") as raw:
+            start = raw.read(6)
+            raw.seek(0)
+            plain: Any = raw
+            for magic, opener in _COMPRESSIONS:
+                if start.startswith(magic):
+                    plain = opener(raw, "rb")
+            # Headers count, too: one of them alone could fill the memory.
+            bounded = _Bounded(plain, 2 * self._left + _SMALL, self)
+            with tarfile.open(fileobj=bounded, mode="r|") as file:
+                for member in file:
+                    self._tar_member(file, member)
+            while bounded.read(_CHUNK):  # the checksum stands at the end
+                pass
+
+    def _tar_member(self, file: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        if member.issparse() or not (member.isreg() or member.isdir()):
+            self._refuse(f"{shown(member.name)} is a link, a device or a sparse file")
+        path = self._place(member.name, is_folder=member.isdir())
+        content = file.extractfile(member)
+        if content is not None:
+            self._write(path, content)
+
+    def _place(self, name: str, *, is_folder: bool) -> Path:
+        self._members += 1
+        if self._members > _MOST_MEMBERS:
+            self._refuse(f"it has more than {_MOST_MEMBERS} members")
+        relative = PurePosixPath(name)
+        outside = relative.is_absolute() or ".." in relative.parts or "\\" in name or "\0" in name
+        if outside or re.match("[A-Za-z]:", name) or not (relative.parts or is_folder):
+            self._refuse(f"the name {shown(name)} could lead out of the folder")
+        # Some file systems do not tell these apart.
+        key = unicodedata.normalize("NFC", str(relative)).casefold()
+        if key in self._seen and not (is_folder and self._seen[key]):
+            self._refuse(f"the name {shown(name)} stands in it twice")
+        self._seen[key] = is_folder
+        path = self._folder / relative
+        (path if is_folder else path.parent).mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _write(self, path: Path, content: IO[bytes]) -> None:
+        with path.open("xb") as target:
+            while chunk := content.read(_CHUNK):
+                self._left -= len(chunk)
+                if self._left < 0:
+                    self.refuse_size()
+                target.write(chunk)
+
+    def refuse_size(self) -> None:
+        self._refuse("it is too large when extracted, or compressed too well to be true")
+
+    def _refuse(self, message: str) -> None:
+        raise ArchiveError(message, where=str(self._archive), hint="do not trust its source")
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that ends in an error after so many bytes."""
+
+    def __init__(self, stream: IO[bytes], most: int, extraction: _Extraction) -> None:
+        self._stream = stream
+        self._left = most
+        self._extraction = extraction
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            self._extraction.refuse_size()
+        return data
