@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 # Inner runs of pytester forget modules that they import first. Modules with
 # state of their own (stash keys, extension modules) must be here before.
 import numpy as np  # noqa: F401
@@ -17,6 +19,16 @@ import pytest_heta.plugin.scheduler  # noqa: F401
 # one that everybody sees.
 settings.register_profile("heta", deadline=None, derandomize=True)
 settings.load_profile("heta")
+
+
+@pytest.fixture(autouse=True)
+def _temporary_folders_go_with_the_test(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Keep runs that could be resumed out of the machine's own temporary folder."""
+    folder = str(tmp_path_factory.mktemp("temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", folder)
+    monkeypatch.setenv("TMPDIR", folder)
 
 
 @pytest.fixture(autouse=True)

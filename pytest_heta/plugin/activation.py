@@ -18,6 +18,7 @@ from pytest_heta.core.plan import check_name, recipe_modes
 from pytest_heta.errors import HetaError, did_you_mean
 from pytest_heta.models import EvaluationReport
 from pytest_heta.plugin import fixtures
+from pytest_heta.plugin._signals import end_on_sigterm
 from pytest_heta.plugin.caching import check_cache_dir
 from pytest_heta.plugin.collect import CollectionPlugin
 from pytest_heta.plugin.collector import ResultCollector
@@ -51,6 +52,8 @@ def activate(config: pytest.Config) -> None:
     """
     options = read_options(config)
     _export_data_dir(config)
+    if options.offline:
+        _set_in_environment(config, "HETA_OFFLINE", "1")
     recipes = _load_recipes(config, options)
     _check_modes(config, options, recipes)
     gates = _parse_gates(options)
@@ -79,6 +82,7 @@ def activate(config: pytest.Config) -> None:
         return
     _check_targets(config, targets)
     run.recording.check()
+    end_on_sigterm(config)
     collector = ResultCollector(run)
     conclusion = ConclusionPlugin(run, collector, targets)
     register(collector, "heta-results")
@@ -92,8 +96,12 @@ def _export_data_dir(config: pytest.Config) -> None:
     data_dir = data_dir_of_ini(config)
     if data_dir is None or os.environ.get("HETA_DATA_DIR"):
         return
+    _set_in_environment(config, "HETA_DATA_DIR", str(data_dir))
+
+
+def _set_in_environment(config: pytest.Config, name: str, value: str) -> None:
     environment = pytest.MonkeyPatch()
-    environment.setenv("HETA_DATA_DIR", str(data_dir))
+    environment.setenv(name, value)
     config.add_cleanup(environment.undo)
 
 

@@ -197,6 +197,10 @@ OPTIONS: Final = (
     Option("baseline", "JSON report to show differences to.", "PATH"),
     Option("strict", "Treat warnings about a dataset as errors."),
     Option(
+        "offline",
+        "Download no dataset: a file that is not there is an error before anything is built.",
+    ),
+    Option(
         "data-dir",
         "Folder with the public collections that some suites run on; the environment variable "
         "HETA_DATA_DIR comes first.",

@@ -65,6 +65,7 @@ class RunOptions:
     list_only: bool = False
     baseline: str | None = None
     strict: bool = False
+    offline: bool = False
     concurrency: int | None = None
     timeout: float | None = None
     build_timeout: float | None = None
@@ -204,6 +205,7 @@ def read_options(config: pytest.Config) -> RunOptions:
         list_only=reader.flag("list"),
         baseline=baseline[0] if baseline else None,
         strict=reader.flag("strict"),
+        offline=reader.flag("offline"),
         concurrency=reader.number("concurrency", least=1),
         timeout=_seconds(reader, "timeout"),
         build_timeout=_seconds(reader, "build-timeout"),

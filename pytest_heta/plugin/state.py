@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -147,11 +148,23 @@ class Run:
     @property
     def workspace(self) -> BenchmarkWorkspace:
         """Folders for benchmark adapters."""
-        cache = self.directory / "cache"
-        cache.mkdir(exist_ok=True)
         return BenchmarkWorkspace(
-            root_dir=self.config.rootpath, cache_dir=cache, output_dir=self.directory
+            root_dir=self.config.rootpath,
+            cache_dir=self._datasets_dir,
+            output_dir=self.directory,
         )
+
+    @property
+    def _datasets_dir(self) -> Path:
+        """Folder of what adapters download: it outlives the session where pytest's cache does."""
+        cache = getattr(self.config, "cache", None)  # not there without its plugin
+        with suppress(OSError):
+            if cache is not None:
+                folder: Path = cache.mkdir("heta-datasets")
+                return folder
+        folder = self.directory / "cache"
+        folder.mkdir(exist_ok=True)
+        return folder
 
     @property
     def loop(self) -> LoopThread:
