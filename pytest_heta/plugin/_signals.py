@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from functools import partial
 from types import FrameType
 from typing import NoReturn
 
@@ -19,7 +18,11 @@ def end_on_sigterm(config: pytest.Config) -> None:
         return
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _interrupt)
-        config.add_cleanup(partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
+        config.add_cleanup(_forget)
+
+
+def _forget() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - of `signal`
