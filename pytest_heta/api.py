@@ -23,6 +23,7 @@ from pytest_heta.core._recipe_code import FILE_MODULE_PREFIX
 from pytest_heta.core._size import DEFAULT_CACHE_BYTES
 from pytest_heta.core.cache import KnowledgeBaseCache
 from pytest_heta.core.gates import parse_gate
+from pytest_heta.core.pace import DEFAULT_RETRIES, parse_rate
 from pytest_heta.core.plan import PlanSettings, Suite, check_name, recipe_modes
 from pytest_heta.core.result import ResponseLevel
 from pytest_heta.core.suite import (
@@ -274,6 +275,8 @@ def run(  # noqa: PLR0913 - one keyword for each option
     evaluators: Sequence[BenchmarkEvaluatorProtocol | str] | None = None,
     warmup: int = 0,
     concurrency: int | None = None,
+    retries: int = DEFAULT_RETRIES,
+    rate: str | None = None,
     responses: ResponseLevel = "short",
     strict: bool = False,
     workspace: Path | None = None,
@@ -299,6 +302,8 @@ def run(  # noqa: PLR0913 - one keyword for each option
         warmup: Queries of each unit and mode that are asked first, unmeasured.
         concurrency: Queries at the same time; None for the recipe's
             ``max_concurrency``, else 8 for asynchronous and 1 for ordinary ones.
+        retries: How often a query is asked again after an error that may pass.
+        rate: Queries that may be begun in a time, such as ``10/s``; None for any number.
         responses: How much of each response the report keeps.
         strict: Whether judged documents outside the corpus are an error.
         workspace: Folder for the run's files; None for a temporary one, which
@@ -317,6 +322,7 @@ def run(  # noqa: PLR0913 - one keyword for each option
         ("repeat", repeat, 1),
         ("warmup", warmup, 0),
         ("concurrency", concurrency, 1),
+        ("retries", retries, 0),
     ):
         check_whole(name, value, least, "run")
     if responses not in get_args(ResponseLevel):
@@ -343,6 +349,8 @@ def run(  # noqa: PLR0913 - one keyword for each option
         responses=responses,
         warmup=warmup,
         concurrency=concurrency,
+        retries=retries,
+        rate=_per_second(rate),
         strict=strict,
         root=Path.cwd(),
         cache=_cache_in(cache_dir),
@@ -358,6 +366,17 @@ def run(  # noqa: PLR0913 - one keyword for each option
         loop.close()
         if run_options.cache is not None:
             run_options.cache.prune(all_runs=True)
+
+
+def _per_second(rate: str | None) -> float | None:
+    if rate is None:
+        return None
+    per_second = parse_rate(rate)
+    if per_second is None:
+        raise ConfigurationError(
+            f"rate = {rate!r} is not a rate", where="run", hint="write 10/s, 300/min or 5000/h"
+        )
+    return per_second
 
 
 def _cache_in(folder: Path | str | None) -> KnowledgeBaseCache | None:

@@ -41,11 +41,12 @@ _CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Called(NamedTuple):
-    """What came of a call: the value or the exception, and the seconds inside."""
+    """What came of a call: the value or the exception, seconds inside, and attempts made."""
 
     value: Any
     error: Exception | None
     seconds: float
+    attempts: int = 1
 
 
 def is_coroutine_function(function: Callable[..., Any]) -> bool:

@@ -95,6 +95,7 @@ class FastRecords:
             not self._measures
             or response is None
             or response_json is None
+            or outcome.attempts > 1
             or planned.exempt
             or not _is_kept_whole(planned.labels)
             or not self._is_kept_whole(response)

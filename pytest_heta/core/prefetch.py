@@ -10,19 +10,16 @@ sample that is never taken (its test was skipped) stops nobody.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine
 from contextlib import suppress
-from contextvars import copy_context
-from types import coroutine
 from typing import Any, Final
 
-from pytest_heta.core._deadline import MOST_ABANDONED, bounded, query_timeout
-from pytest_heta.core._loop import Called, LoopThread, await_timed, call_timed, own_thread
+from pytest_heta.core._caller import Caller, SampleCode
+from pytest_heta.core._loop import Called, LoopThread
 from pytest_heta.core._output import Printed, print_to, stop_routing
-from pytest_heta.core._threads import DaemonThreads
 from pytest_heta.core.concurrency import LOOKAHEAD
+from pytest_heta.core.pace import Limits
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.query import PreparedQuery, QueryOutcome
 from pytest_heta.core.questions import Answer, Questions
@@ -35,7 +32,6 @@ from pytest_heta.core.spool import (
     FlightRecorder,
     Spool,
 )
-from pytest_heta.errors import QueryTimeoutError
 
 __all__ = ["Prefetch"]
 
@@ -58,7 +54,8 @@ class Prefetch:
             same time; None for as many as queries.
         routes_output: Whether what a sample's code prints is kept with its
             answer, rather than printed at once.
-        timeout_s: Seconds that a query may take; None for any time.
+        limits: How long queries may take, and how fast and how often is asked; None for no
+            limits, and once.
 
     Attributes:
         knowledge_base: The knowledge base.
@@ -77,7 +74,7 @@ class Prefetch:
         recorder: FlightRecorder | None = None,
         scored_at_once: int | None = None,
         routes_output: bool = True,
-        timeout_s: float | None = None,
+        limits: Limits | None = None,
     ) -> None:
         plan = questions.plan
         self.knowledge_base = knowledge_base
@@ -91,16 +88,19 @@ class Prefetch:
         }
         self._spool = spool
         self._routes_output = routes_output
-        self._timeout_s = timeout_s
-        self._abandoned = 0  # calls that were left behind in their threads
+        limits = limits or Limits()
+        self._pace = limits.pace
         self._scored_at_once = scored_at_once or concurrency
         self._slots: Any = recorder.slots if recorder is not None else [0] * SLOTS
+        self._caller = Caller(
+            concurrency, slots=self._slots, routes_output=routes_output, timeout_s=limits.timeout_s
+        )
         self._lookahead = LOOKAHEAD * concurrency
         # Ordinary functions that nobody says may run at the same time stay in
         # the thread that they were always called in.
         self.asks_here = (
             concurrency == 1
-            and timeout_s is None  # nobody could leave this thread
+            and limits.timeout_s is None  # nobody could leave this thread
             and not any(query.is_coroutine_function for query in self._queries.values())
         )
         self._answers: list[Answer | None] = [None] * len(self._samples)
@@ -110,7 +110,6 @@ class Prefetch:
         self._arrived = threading.Event()
         self._begun = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._threads: DaemonThreads | None = None
         self._tasks: dict[asyncio.Task[None], int] = {}
         self._room: asyncio.Event
         self._scoring: asyncio.Semaphore
@@ -180,9 +179,7 @@ class Prefetch:
             # A query that blocks the loop cannot be ended; a loop that ends ends its tasks.
             with suppress(TimeoutError, RuntimeError):
                 self._thread.run(self._cancel(), timeout_s=2 * _CLOSE_TIMEOUT_S)
-        if self._threads is not None:
-            self._threads.shutdown()
-            self._threads = None
+        self._caller.close()
         stop_routing()
 
     async def _cancel(self) -> None:
@@ -221,9 +218,9 @@ class Prefetch:
         try:
             if answer.cold:
                 for text in self._warmup_texts(sample):
-                    self._thread.drive(query.ask(text))
+                    self._thread.drive(query.ask(text, self._pace))
                 answer.cold = not self._questions.warmup
-            outcome = self._thread.drive(query.ask(self._text(sample.case)))
+            outcome = self._thread.drive(query.ask(self._text(sample.case), self._pace))
         except KeyboardInterrupt:
             self._next = index  # not asked yet
             raise
@@ -327,100 +324,11 @@ class Prefetch:
         return self._is_closing or self._thread.is_closing
 
     async def _call(self, text: str, index: int, printed: Printed, slot: int) -> Called:
-        """Ask a text for a sample; return what came of it."""
+        """Ask a text for a sample, again if need be; return what came of it."""
         query = self._queries[self._samples[index].mode]
-        function = query.function
-        assert function is not None  # noqa: S101 - for the type checker: it was looked at before
-        args, kwargs = query.arguments(text)
-        if query.is_coroutine_function:
-            work = await_timed(function, args, kwargs)
-            if self._timeout_s is not None:
-                return await self._within(self._step(work, index, printed))
-            awaited: Called = await self._step(work, index, printed)
-            return awaited
-        if self._routes_output:
-            print_to(printed)
-        if self._timeout_s is not None and self._abandoned >= MOST_ABANDONED:
-            error = QueryTimeoutError(
-                f"not asked: {self._abandoned} queries that took too long are still running",
-                hint="ask fewer cases, or make `query` give up by itself",
-            )
-            return Called(None, error, 0.0)
-        called: Called
-        pool = self._pool()
-        future = pool.submit(
-            copy_context().run, self._call_in_thread, index, slot, function, args, kwargs
-        )
-        if self._timeout_s is None:
-            called = await asyncio.wrap_future(future)
-        else:
-            called = await self._within(asyncio.wrap_future(future))
-            if not future.done():
-                self._abandoned += 1
-                pool.abandon(future)
-        if called.error is None and inspect.isawaitable(called.value):
-            work = await_timed(lambda: called.value, (), {})
-            step = self._step(work, index, printed)
-            awaited = await (step if self._timeout_s is None else self._within(step))
-            called = awaited._replace(seconds=awaited.seconds + called.seconds)
+        code = SampleCode(self._number(index), slot, printed)
+        called: Called = await self._pace.ask(lambda: self._caller.call(query, text, code))
         return called
-
-    async def _within(self, work: Any) -> Called:
-        """Return what comes of a call, a `QueryTimeoutError` if it takes too long."""
-        assert self._timeout_s is not None  # noqa: S101 - for the type checker
-        try:
-            came: Called = await bounded(work, self._timeout_s)
-        except TimeoutError:
-            return Called(None, query_timeout(self._timeout_s), self._timeout_s)
-        return came
-
-    def _pool(self) -> DaemonThreads:
-        if self._timeout_s is not None and self.concurrency == 1:
-            return own_thread()  # where an ordinary `create` ran
-        if self._threads is None:
-            self._threads = DaemonThreads(self.concurrency, "heta-query")
-        return self._threads
-
-    def _call_in_thread(
-        self,
-        index: int,
-        slot: int,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Called:
-        self._slots[slot] = self._number(index)
-        try:
-            return call_timed(function, args, kwargs)
-        finally:
-            self._slots[slot] = 0
-
-    @coroutine
-    def _step(
-        self, work: Coroutine[Any, Any, Any], index: int, printed: Printed
-    ) -> Generator[Any, Any, Any]:
-        """Run a sample's coroutine, and note whose code runs while it does."""
-        number = self._number(index)
-        sent: Any = None
-        thrown: BaseException | None = None
-        while True:
-            if self._routes_output:
-                print_to(printed)
-            self._slots[LOOP_SLOT] = number
-            try:
-                waits_for = work.send(sent) if thrown is None else work.throw(thrown)
-            except StopIteration as stop:
-                return stop.value
-            finally:
-                self._slots[LOOP_SLOT] = 0
-            thrown = None
-            try:
-                sent = yield waits_for
-            except GeneratorExit:
-                work.close()
-                raise
-            except BaseException as error:  # noqa: BLE001 - passed on to the coroutine
-                thrown = error
 
     def _returned(self, index: int, answer: Answer, called: Called) -> None:
         try:
@@ -467,7 +375,9 @@ class Prefetch:
             async with self._scoring:
                 answer.scores = scorer.begin(case, case_plan, response, None)
                 work = scorer.ask_coroutines(answer.scores, case, response)
-                await self._step(work, index, answer.printed)
+                await self._caller.step(
+                    work, SampleCode(self._number(index), LOOP_SLOT, answer.printed)
+                )
         except asyncio.CancelledError as error:
             if self._is_cancelled():
                 raise

@@ -9,7 +9,9 @@ from typing import Any
 from pytest_heta.core._calls import call_shape, evaluation_error
 from pytest_heta.core._loop import Called, call, is_coroutine_function
 from pytest_heta.core.build import available_modes
+from pytest_heta.core.pace import Pace
 from pytest_heta.core.plan import DEFAULT_MODE
+from pytest_heta.core.retries import is_rate_limit
 from pytest_heta.errors import (
     HetaError,
     QueryError,
@@ -28,16 +30,18 @@ class QueryOutcome:
 
     Attributes:
         response: The response, None if the query failed.
-        error: Why it failed: ``error_type`` is ``query`` or
-            ``response_invalid``.
+        error: Why it failed: ``error_type`` is ``query``, ``timeout``,
+            ``rate_limited`` or ``response_invalid``.
         latency_ms: Milliseconds inside ``query``; None if it failed.
         exception: What was raised, for a traceback; it is in no record.
+        attempts: How often was asked.
     """
 
     response: QueryResponse | None = None
     error: EvaluationError | None = None
     latency_ms: float | None = None
     exception: Exception | None = field(default=None, compare=False, repr=False)
+    attempts: int = 1
 
 
 class PreparedQuery:
@@ -89,30 +93,48 @@ class PreparedQuery:
     def outcome(self, called: Called) -> QueryOutcome:
         """Return what came of a call, its response validated and cut to the depth asked."""
         if called.error is not None:
-            timed_out = isinstance(called.error, QueryTimeoutError)
-            return _failed(called.error, "timeout" if timed_out else "query")
+            return _failed(called.error, _error_type(called.error), called.attempts)
         try:
             response = as_response(called.value, self._mode)
         except Exception as error:  # noqa: BLE001 - attributes of users' objects
-            return _failed(error, "response_invalid")
+            return _failed(error, "response_invalid", called.attempts)
         if len(response.results) > self._top_k:
             response = _cut(response, self._top_k)
-        return QueryOutcome(response=response, latency_ms=called.seconds * 1000)
+        return QueryOutcome(
+            response=response, latency_ms=called.seconds * 1000, attempts=called.attempts
+        )
 
-    async def ask(self, text: str) -> QueryOutcome:
+    async def ask(self, text: str, pace: Pace | None = None) -> QueryOutcome:
         """Ask one query.
 
         A failure is a value; what is no `Exception` (an interrupt, a cancelled
         task) goes through.
+
+        Args:
+            text: The query.
+            pace: How fast and how often is asked; None for once, right now.
         """
         if self.function is None or self.problem is not None:
             return self.problem or QueryOutcome()
+        if pace is None:
+            return self.outcome(await self._call(text))
+        return self.outcome(await pace.ask(lambda: self._call(text)))
+
+    async def _call(self, text: str) -> Called:
+        assert self.function is not None  # noqa: S101 - for the type checker
+        # Anew for each attempt: the options are the callee's to change.
         args, kwargs = self.arguments(text)
-        return self.outcome(await call(self.function, *args, **kwargs))
+        return await call(self.function, *args, **kwargs)
 
 
 async def query_case(
-    knowledge_base: Any, *, query: str, mode: str, top_k: int, options: Mapping[str, Any]
+    knowledge_base: Any,
+    *,
+    query: str,
+    mode: str,
+    top_k: int,
+    options: Mapping[str, Any],
+    pace: Pace | None = None,
 ) -> QueryOutcome:
     """Ask a knowledge base one query, as `PreparedQuery` does.
 
@@ -122,13 +144,22 @@ async def query_case(
         mode: Query mode; `DEFAULT_MODE` stands for the only one there is.
         top_k: Depth that is asked for. Results beyond it are dropped.
         options: Query options.
+        pace: How fast and how often is asked; None for once, right now.
     """
     prepared = PreparedQuery(knowledge_base, mode=mode, top_k=top_k, options=options)
-    return await prepared.ask(query)
+    return await prepared.ask(query, pace)
 
 
-def _failed(error: Exception, error_type: str) -> QueryOutcome:
-    return QueryOutcome(error=evaluation_error(error, error_type), exception=error)
+def _failed(error: Exception, error_type: str, attempts: int = 1) -> QueryOutcome:
+    return QueryOutcome(
+        error=evaluation_error(error, error_type), exception=error, attempts=attempts
+    )
+
+
+def _error_type(error: Exception) -> str:
+    if isinstance(error, QueryTimeoutError):
+        return "timeout"
+    return "rate_limited" if is_rate_limit(error) else "query"
 
 
 def _known_mode(knowledge_base: Any, mode: str) -> str:

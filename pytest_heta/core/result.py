@@ -77,6 +77,8 @@ def case_result(
         "cold": cold,
         "labels": plain(dict(case.labels)),
     }
+    if outcome.attempts > 1:
+        known["attempts"] = outcome.attempts
     response = outcome.response
     if response is not None:
         documents = document_ids(response)

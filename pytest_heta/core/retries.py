@@ -15,6 +15,7 @@ from typing import Any, Final
 __all__ = [
     "LONGEST_RETRY_AFTER_S",
     "http_status",
+    "is_rate_limit",
     "is_retryable",
     "is_throttling",
     "pause_s",
@@ -25,7 +26,8 @@ LONGEST_RETRY_AFTER_S: Final = 120.0
 """Who is told to come back later than this, in seconds, does not wait for it."""
 
 _STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-_THROTTLING: Final = frozenset({429, 503})
+_TOO_MANY: Final = 429
+_THROTTLING: Final = frozenset({_TOO_MANY, 503})
 _STATUS_NAMES: Final = ("status_code", "status", "code")
 _LIBRARIES: Final = frozenset({"httpx", "httpcore", "requests", "urllib3", "aiohttp", "openai"})
 _PASSING: Final = ("connect", "timeout", "timedout")
@@ -51,6 +53,16 @@ def is_retryable(error: BaseException) -> bool:
 def is_throttling(error: BaseException) -> bool:
     """Whether a service says that it is asked too much."""
     return http_status(error) in _THROTTLING
+
+
+def is_rate_limit(error: BaseException) -> bool:
+    """Whether a service refused to answer because it was asked too much.
+
+    A service that is unavailable (503) may be so for any reason, unless it
+    says when to come back.
+    """
+    status = http_status(error)
+    return status == _TOO_MANY or (status in _THROTTLING and retry_after_s(error) is not None)
 
 
 def http_status(error: BaseException) -> int | None:

@@ -39,6 +39,7 @@ from pytest_heta.core.gates import (
     gates_of_run,
     measures_of_gates,
 )
+from pytest_heta.core.pace import DEFAULT_RETRIES, Pace
 from pytest_heta.core.plan import (
     BenchmarkPlan,
     LoadedBenchmark,
@@ -84,6 +85,8 @@ class RunnerOptions:
         responses: How much of each response is kept.
         warmup: Queries of each unit and mode that are asked first, unmeasured.
         concurrency: Queries at the same time; None for what the recipe says.
+        retries: How often a query is asked again after an error that may pass.
+        rate: Queries that may be begun in a second; None for any number.
         strict: Whether judged documents outside the corpus are an error.
         root: Folder whose git commit is noted; None for none.
         cache: Saved knowledge bases of other runs; None to build all.
@@ -94,6 +97,8 @@ class RunnerOptions:
     responses: ResponseLevel = "short"
     warmup: int = 0
     concurrency: int | None = None
+    retries: int = DEFAULT_RETRIES
+    rate: float | None = None
     strict: bool = False
     root: Path | None = None
     cache: KnowledgeBaseCache | None = None
@@ -172,6 +177,7 @@ class _Run:
     results: dict[Sample, EvaluationCaseResult] = field(default_factory=dict)
     closing: dict[str, str] = field(default_factory=dict)
     concurrency: int = 1
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def is_complete(self) -> bool:
@@ -231,6 +237,7 @@ async def _begin(suite: Suite, recipe: Any, workspace: Path, options: RunnerOpti
         workspace=workspace,
         options=options,
         started_at=started_at,
+        pace=Pace(retries=options.retries, per_second=options.rate),
     )
 
 
@@ -331,7 +338,7 @@ class _AskingUnit:
                 await self._warm_up(sample)
         with call_in_threads(self._threads):
             outcome, cold = await ask_sample(
-                self._knowledge_base, run.plan, sample, asked=self._asked
+                self._knowledge_base, run.plan, sample, asked=self._asked, pace=run.pace
             )
         result = await score_sample(
             run.evaluators,
@@ -352,6 +359,7 @@ class _AskingUnit:
             sample,
             asked=self._asked,
             warmup=self._run.options.warmup,
+            pace=self._run.pace,
         )
 
 

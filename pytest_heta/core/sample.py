@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
+from pytest_heta.core.pace import Pace
 from pytest_heta.core.plan import BenchmarkPlan, Sample
 from pytest_heta.core.query import QueryOutcome, query_case
 from pytest_heta.core.result import ResponseLevel, case_result
@@ -23,6 +24,7 @@ async def ask_sample(
     *,
     asked: set[tuple[str, str]],
     warmup: int = 0,
+    pace: Pace | None = None,
 ) -> tuple[QueryOutcome, bool]:
     """Ask a knowledge base one sample, after the warm-up of its unit and mode.
 
@@ -34,14 +36,15 @@ async def ask_sample(
             sample's is added.
         warmup: Queries that are asked before the first of a pair, and of which
             nothing is kept.
+        pace: How fast and how often is asked; None for once, right now.
 
     Returns:
         What came of the query, and whether it was cold: the first of its unit
         and mode in the process.
     """
-    await warm_up(knowledge_base, plan, sample, asked=asked, warmup=warmup)
+    await warm_up(knowledge_base, plan, sample, asked=asked, warmup=warmup, pace=pace)
     cold = is_first(sample, asked)
-    return await _ask(knowledge_base, plan, sample.case, sample.mode), cold
+    return await _ask(knowledge_base, plan, sample.case, sample.mode, pace), cold
 
 
 async def warm_up(
@@ -51,6 +54,7 @@ async def warm_up(
     *,
     asked: set[tuple[str, str]],
     warmup: int,
+    pace: Pace | None = None,
 ) -> None:
     """Ask the warm-up of a sample's unit and mode, if it has not been asked.
 
@@ -61,10 +65,11 @@ async def warm_up(
         asked: Pairs of unit and mode that were asked in this process; the
             sample's is added if there is a warm-up.
         warmup: Queries to ask.
+        pace: How fast and how often is asked; None for once, right now.
     """
     if warmup and is_first(sample, asked):
         for case_id in warmup_cases(plan, sample, warmup):
-            await _ask(knowledge_base, plan, case_id, sample.mode)
+            await _ask(knowledge_base, plan, case_id, sample.mode, pace)
 
 
 def is_first(sample: Sample, asked: set[tuple[str, str]]) -> bool:
@@ -82,13 +87,16 @@ def warmup_cases(plan: BenchmarkPlan, sample: Sample, warmup: int) -> Iterator[s
     return islice(cycle(unit.case_ids), warmup)
 
 
-async def _ask(knowledge_base: Any, plan: BenchmarkPlan, case_id: str, mode: str) -> QueryOutcome:
+async def _ask(
+    knowledge_base: Any, plan: BenchmarkPlan, case_id: str, mode: str, pace: Pace | None
+) -> QueryOutcome:
     return await query_case(
         knowledge_base,
         query=plan.cases[case_id].query,
         mode=mode,
         top_k=plan.top_k,
         options=plan.options,
+        pace=pace,
     )
 
 

@@ -47,8 +47,9 @@ class Spool:
     """Appends what queries returned to a file, one JSON record each.
 
     A record has ``label``, ``sample`` (its six parts), ``cold``, ``latency_ms``,
-    and the whole ``response``; or, where the query failed, its ``error``. The
-    file is made with the first record. They may be added from any thread.
+    ``attempts`` if there were several, and the whole ``response``; or, where
+    the query failed, its ``error``. The file is made with the first record.
+    They may be added from any thread.
 
     Args:
         path: The file.
@@ -103,7 +104,14 @@ class Spool:
 
 
 def _head(label: str, sample: Sample, outcome: QueryOutcome, *, cold: bool) -> bytes:
-    head = {"label": label, "sample": sample, "cold": cold, "latency_ms": outcome.latency_ms}
+    head: dict[str, Any] = {
+        "label": label,
+        "sample": sample,
+        "cold": cold,
+        "latency_ms": outcome.latency_ms,
+    }
+    if outcome.attempts > 1:
+        head["attempts"] = outcome.attempts
     try:
         return to_json(head)[:-1]
     except ValueError:  # a lone surrogate in an id

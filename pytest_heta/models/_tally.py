@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite
 from sys import intern
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from pytest_heta.models._result import EvaluationCaseResult, EvaluationScore, ScoreStatus
+
+ASKED_AGAIN: Final = "asked more than once, after errors that passed"
 
 
 class ScoreTally(NamedTuple):
@@ -95,7 +97,7 @@ def tally_data(result: EvaluationCaseResult) -> dict[str, Any]:
         "distinct": distinct if isinstance(distinct, int) else None,
         "returned": None if response is None else len(response.results),
         "foreign": bool(metadata.get("foreign_results")),
-        "warnings": _texts(response.metadata) if response is not None else [],
+        "warnings": _warnings(result),
         "scores": [
             (score.name, score.value, score.passed)
             if type(score.value) is float and isfinite(score.value) and not score.metadata
@@ -103,6 +105,14 @@ def tally_data(result: EvaluationCaseResult) -> dict[str, Any]:
             for score in result.scores
         ],
     }
+
+
+def _warnings(result: EvaluationCaseResult) -> list[str]:
+    response = result.response
+    warnings = _texts(response.metadata) if response is not None else []
+    if response is not None and result.metadata.get("attempts", 1) > 1:
+        warnings.append(ASKED_AGAIN)
+    return warnings
 
 
 def _texts(metadata: Mapping[str, Any]) -> list[str]:

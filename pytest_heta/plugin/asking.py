@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_heta.core.concurrency import has_coroutine_query, query_concurrency
+from pytest_heta.core.pace import DEFAULT_RETRIES, Limits, Pace
 from pytest_heta.core.prefetch import Prefetch
 from pytest_heta.core.query import QueryOutcome
 from pytest_heta.core.questions import Answer, Questions
@@ -36,6 +37,7 @@ class Asking:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._prefetch: Prefetch | None = None
+        self._paces: dict[str, Pace] = {}
         self._coming = Line(())
         self._all = Line(())
         folder, name = run.directory / "spool", run.worker_id or "main"
@@ -159,10 +161,24 @@ class Asking:
                     sample,
                     asked=entry.asked,
                     warmup=self._run.options.warmup,
+                    pace=self._pace(),
                 )
             )
         self._spool.add(entry.plan.label, sample, outcome, cold=cold)
         return Answer(outcome=outcome, cold=cold)
+
+    def _pace(self) -> Pace:
+        """Return how fast the unit's recipe is asked: each has a service of its own."""
+        name, options = self._entry().plan.recipe_name, self._run.options
+        pace = self._paces.get(name)
+        if pace is None:
+            retries, per_second = options.retries, options.rate
+            pace = self._paces[name] = Pace(
+                retries=DEFAULT_RETRIES if retries is None else retries,
+                # Nobody knows how many of the workers are asking right now.
+                per_second=per_second and per_second / self._run.worker_count,
+            )
+        return pace
 
     def _entry(self) -> PlanEntry:
         assert self.unit is not None  # noqa: S101 - for the type checker
@@ -207,7 +223,7 @@ class Asking:
             ),
             # Without capturing, what is printed is to be seen at once.
             routes_output=item.config.getoption("capture", default="no") != "no",
-            timeout_s=self._run.options.timeout,
+            limits=Limits(timeout_s=self._run.options.timeout, pace=self._pace()),
         )
         self.news = (entry.plan.label, self._prefetch.concurrency)
 

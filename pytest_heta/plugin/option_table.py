@@ -111,6 +111,20 @@ OPTIONS: Final = (
         default="no limit",
     ),
     Option(
+        "retries",
+        "How often a query is asked again after an error that may pass, such as a refused "
+        "connection or a service's 429 or 503; in between it waits, longer each time.",
+        "N",
+        default="3",
+    ),
+    Option(
+        "rate",
+        "Queries that may be begun in a second (10/s), a minute (300/min) or an hour (5000/h), "
+        "by all workers together.",
+        "N/s",
+        default="no limit",
+    ),
+    Option(
         "protocol",
         "How the cases inside a run unit are run: by a short path where no other plugin looks, or "
         "always by pytest's own protocol.",

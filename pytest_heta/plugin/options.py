@@ -43,7 +43,8 @@ class RunOptions:
     """The options of a run, checked.
 
     Attributes are named like the options; ``gates`` are pairs of text and
-    origin, ``reports`` are texts of the form ``FORMAT:PATH``.
+    origin, ``reports`` are texts of the form ``FORMAT:PATH``, ``rate`` is a
+    number per second.
     """
 
     recipes: tuple[str, ...] = ()
@@ -69,6 +70,8 @@ class RunOptions:
     concurrency: int | None = None
     timeout: float | None = None
     build_timeout: float | None = None
+    retries: int | None = None
+    rate: float | None = None
     protocol: Protocol = "auto"
     split: Split = "auto"
     cache_dir: str | None = None
@@ -209,6 +212,8 @@ def read_options(config: pytest.Config) -> RunOptions:
         concurrency=reader.number("concurrency", least=1),
         timeout=_seconds(reader, "timeout"),
         build_timeout=_seconds(reader, "build-timeout"),
+        retries=reader.number("retries", least=0),
+        rate=_rate(reader),
         protocol=reader.choice("protocol", get_args(Protocol)) or "auto",
         split=reader.choice("split", get_args(Split)) or "auto",
         cache_dir=cache_dir[0] if cache_dir else None,
@@ -261,6 +266,19 @@ def _seconds(reader: _Reader, name: str) -> float | None:
     if not 0 < seconds < float("inf"):
         refuse(where, f"{value!r} is not a positive number of seconds")
     return seconds
+
+
+def _rate(reader: _Reader) -> float | None:
+    given = reader.text("rate")
+    if given is None:
+        return None
+    from pytest_heta.core.pace import parse_rate  # noqa: PLC0415 - seldom needed
+
+    value, where = given
+    per_second = parse_rate(value)
+    if per_second is None:
+        refuse(where, f"{value!r} is not a rate such as 10/s, 300/min or 5000/h")
+    return per_second
 
 
 def _modes(reader: _Reader) -> tuple[str, ...]:

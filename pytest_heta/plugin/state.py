@@ -124,6 +124,11 @@ class Run:
         return str(self._worker_input.get("workerid", ""))
 
     @property
+    def worker_count(self) -> int:
+        """How many processes share the run's items."""
+        return int(self._worker_input.get("workercount", 1))
+
+    @property
     def _worker_input(self) -> Mapping[str, Any]:
         """What the controller gave this worker; empty in the controller."""
         given: Mapping[str, Any] = getattr(self.config, "workerinput", {})
