@@ -81,8 +81,14 @@ class Caller:
 
     async def _awaited(self, work: Coroutine[Any, Any, Any], code: SampleCode) -> Called:
         step = self.step(work, code)
-        called: Called = await (step if self._timeout_s is None else self._within(step))
-        return called
+        if self._timeout_s is None:
+            called: Called = await step
+            return called
+        try:
+            return await self._within(step)
+        finally:
+            if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+                work.close()  # cancelled before it began: Python would complain about it
 
     async def _in_thread(
         self,

@@ -151,9 +151,10 @@ async def query_case(
 
 
 def _failed(error: Exception, error_type: str, attempts: int = 1) -> QueryOutcome:
-    return QueryOutcome(
-        error=evaluation_error(error, error_type), exception=error, attempts=attempts
-    )
+    failure = evaluation_error(error, error_type)
+    if attempts > 1:
+        failure.metadata["attempts"] = attempts
+    return QueryOutcome(error=failure, exception=error, attempts=attempts)
 
 
 def _error_type(error: Exception) -> str:

@@ -143,6 +143,7 @@ def test_who_is_always_refused_says_so_and_the_tries_are_bounded(asking, service
     assert {result["error"]["error_type"] for result in results.values()} == {"rate_limited"}
     assert {result["error"]["retryable"] for result in results.values()} == {True}
     assert [result["metadata"]["attempts"] for result in results.values()] == [2, 2, 2]
+    assert [result["error"]["metadata"]["attempts"] for result in results.values()] == [2, 2, 2]
     assert len(service.asked) == 6
     result.stdout.fnmatch_lines(["*429*"])
 
