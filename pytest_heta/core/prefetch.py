@@ -15,10 +15,12 @@ import threading
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
 from types import coroutine
 from typing import Any, Final
 
-from pytest_heta.core._deadline import MOST_ABANDONED, bounded, query_timeout
+from pytest_heta.core._deadline import MOST_ABANDONED, bounded, query_timeout, took_longer
 from pytest_heta.core._loop import Called, LoopThread, await_timed, call_timed, own_thread
 from pytest_heta.core._output import Printed, print_to, stop_routing
 from pytest_heta.core._threads import DaemonThreads
@@ -26,7 +28,7 @@ from pytest_heta.core.concurrency import LOOKAHEAD
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.query import PreparedQuery, QueryOutcome
 from pytest_heta.core.questions import Answer, Questions
-from pytest_heta.core.sample import is_first, warmup_cases
+from pytest_heta.core.sample import is_first, late_warmup, warmup_cases
 from pytest_heta.core.spool import (
     FIRST_THREAD_SLOT,
     LOOP_SLOT,
@@ -36,6 +38,7 @@ from pytest_heta.core.spool import (
     Spool,
 )
 from pytest_heta.errors import QueryTimeoutError
+from pytest_heta.models import EvaluationScore
 
 __all__ = ["Prefetch"]
 
@@ -64,6 +67,7 @@ class Prefetch:
         knowledge_base: The knowledge base.
         concurrency: Queries at the same time.
         asks_here: Whether queries run in the thread that takes the answers.
+        warnings: What is to be told of queries whose results nobody sees.
     """
 
     def __init__(
@@ -93,6 +97,10 @@ class Prefetch:
         self._routes_output = routes_output
         self._timeout_s = timeout_s
         self._abandoned = 0  # calls that were left behind in their threads
+        self._has_lost_loop = False
+        self._blocker: object = None  # the sample whose query blocks it
+        self._half: dict[int, Answer] = {}  # the evaluators are at it
+        self.warnings: list[str] = []
         self._scored_at_once = scored_at_once or concurrency
         self._slots: Any = recorder.slots if recorder is not None else [0] * SLOTS
         self._lookahead = LOOKAHEAD * concurrency
@@ -156,6 +164,8 @@ class Prefetch:
 
     def _wait_for(self, index: int) -> Answer:
         self._wanted = index
+        if self._has_lost_loop:
+            return self._without_loop(index)
         if self.asks_here:
             self._next = max(self._next, index)
             # What an evaluator waits for leaves time for the queries that come next.
@@ -172,11 +182,37 @@ class Prefetch:
                 return answer
             # A query that blocks the loop keeps it from saying what is there.
             self._arrived.wait(_LOOK_AGAIN_S)
+            if self._timeout_s is not None and self._lost_loop():
+                return self._answers[index] or self._without_loop(index)
+
+    def _lost_loop(self) -> bool:
+        """Whether a coroutine blocks the loop, so that it was left behind."""
+        if not self._has_lost_loop and self._loop is not None:
+            blocker = self._thread.leave_if_blocked()
+            self._blocker = blocker.who if blocker is not None else None
+            self._has_lost_loop = not self._thread.serves(self._loop)
+            if self._has_lost_loop:
+                self._stopped = 0
+        return self._has_lost_loop
+
+    def _without_loop(self, index: int) -> Answer:
+        """Return what there is of a sample, for which the blocked loop will do nothing more."""
+        answer, limit_s = self._half.get(index), self._timeout_s or 0.0
+        if answer is not None:
+            scores = answer.scores or self._begun_scores(index, answer)
+            return replace(answer, scores=[*self._questions.scorer.without_loop(scores)])
+        if self._blocker == index:
+            message = took_longer("the query", limit_s, blocks=True)
+        else:
+            message = "not asked: another query or an evaluator blocks the event loop"
+        error = QueryTimeoutError(message, hint="await what takes long: `asyncio.to_thread`")
+        query = self._queries[self._samples[index].mode]
+        return Answer(outcome=query.outcome(Called(None, error, limit_s)))
 
     def close(self) -> None:
         """Cancel what is under way, the last that was begun first; may be called twice."""
         self._is_closing = True
-        if self._tasks and self._loop is not None and not self._loop.is_closed():
+        if self._tasks and self._loop is not None and self._thread.serves(self._loop):
             # A query that blocks the loop cannot be ended; a loop that ends ends its tasks.
             with suppress(TimeoutError, RuntimeError):
                 self._thread.run(self._cancel(), timeout_s=2 * _CLOSE_TIMEOUT_S)
@@ -198,7 +234,7 @@ class Prefetch:
 
     def _make_room(self) -> None:
         # Waking the loop is not cheap: once until the pullers have seen it.
-        if self._loop is not None and not self._room_made:
+        if self._loop is not None and not self._room_made and not self._has_lost_loop:
             self._room_made = True
             self._begun.clear()
             self._loop.call_soon_threadsafe(self._let_pullers_begin)
@@ -369,7 +405,9 @@ class Prefetch:
         """Return what comes of a call, a `QueryTimeoutError` if it takes too long."""
         assert self._timeout_s is not None  # noqa: S101 - for the type checker
         try:
-            came: Called = await bounded(work, self._timeout_s)
+            task = asyncio.current_task()
+            index = self._tasks.get(task) if task is not None else None
+            came: Called = await bounded(work, self._timeout_s, index)
         except TimeoutError:
             return Called(None, query_timeout(self._timeout_s), self._timeout_s)
         return came
@@ -389,11 +427,13 @@ class Prefetch:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Called:
-        self._slots[slot] = self._number(index)
+        number = self._slots[slot] = self._number(index)
         try:
             return call_timed(function, args, kwargs)
         finally:
-            self._slots[slot] = 0
+            # A call that was left behind has given its slot to another.
+            if self._slots[slot] == number:
+                self._slots[slot] = 0
 
     @coroutine
     def _step(
@@ -441,7 +481,10 @@ class Prefetch:
             )
         if not questions.scorer.has_coroutines or outcome.response is None:
             self._store(index, answer)
-        elif self.asks_here:
+            return
+        if self._timeout_s is not None:
+            self._half[index] = answer
+        if self.asks_here:
             self._score_elsewhere(index, answer)
         else:
             self._begin_scoring(index, answer)
@@ -457,23 +500,31 @@ class Prefetch:
         if not self._is_closing:
             self._watch(self._score(index, answer), index)
 
-    async def _score(self, index: int, answer: Answer) -> None:
+    def _begun_scores(self, index: int, answer: Answer) -> list[EvaluationScore | None]:
         questions, sample = self._questions, self._samples[index]
         case, case_plan = questions.cases[sample.case], questions.plan.cases[sample.case]
-        response = answer.outcome.response
+        return questions.scorer.begin(case, case_plan, answer.outcome.response, None)
+
+    async def _score(self, index: int, answer: Answer) -> None:
+        questions, response = self._questions, answer.outcome.response
         assert response is not None  # noqa: S101 - for the type checker: it was looked at before
-        scorer = questions.scorer
+        case, scorer = questions.cases[self._samples[index].case], questions.scorer
         try:
             async with self._scoring:
-                answer.scores = scorer.begin(case, case_plan, response, None)
-                work = scorer.ask_coroutines(answer.scores, case, response)
-                await self._step(work, index, answer.printed)
+                scores = answer.scores = self._begun_scores(index, answer)
+                if scorer.limited is None:
+                    work = scorer.ask_coroutines(scores, case, response)
+                    await self._step(work, index, answer.printed)
+                else:
+                    step = partial(self._step, index=index, printed=answer.printed)
+                    await scorer.ask_coroutines(scores, case, response, step=step)
         except asyncio.CancelledError as error:
             if self._is_cancelled():
                 raise
             answer = Answer(raised=error)
         except BaseException as error:  # noqa: BLE001 - raised again where the sample is taken
             answer = Answer(raised=error)
+        self._half.pop(index, None)
         self._store(index, answer)
 
     def _store(self, index: int, answer: Answer) -> None:
@@ -522,5 +573,8 @@ class Prefetch:
             await asyncio.wait([self._warm[pair]])
 
     async def _ask_warmup(self, index: int, printed: Printed, slot: int) -> None:
-        for text in self._warmup_texts(self._samples[index]):
-            await self._call(text, index, printed, slot)
+        sample = self._samples[index]
+        for text in self._warmup_texts(sample):
+            called = await self._call(text, index, printed, slot)
+            if isinstance(called.error, QueryTimeoutError):
+                self.warnings.append(late_warmup(sample, called.error))

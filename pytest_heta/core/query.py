@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_heta.core._calls import call_shape, evaluation_error
+from pytest_heta.core._limited import LimitedCalls
 from pytest_heta.core._loop import Called, call, is_coroutine_function
+from pytest_heta.core._threads import DaemonThreads
 from pytest_heta.core.build import available_modes
 from pytest_heta.core.plan import DEFAULT_MODE
 from pytest_heta.errors import (
@@ -19,7 +21,14 @@ from pytest_heta.errors import (
 )
 from pytest_heta.models import EvaluationError, QueryResponse
 
-__all__ = ["PreparedQuery", "QueryOutcome", "as_response", "query_case"]
+__all__ = [
+    "PreparedQuery",
+    "QueryOutcome",
+    "as_response",
+    "blocked_query",
+    "query_case",
+    "query_limits",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +37,7 @@ class QueryOutcome:
 
     Attributes:
         response: The response, None if the query failed.
-        error: Why it failed: ``error_type`` is ``query`` or
+        error: Why it failed: ``error_type`` is ``query``, ``timeout`` or
             ``response_invalid``.
         latency_ms: Milliseconds inside ``query``; None if it failed.
         exception: What was raised, for a traceback; it is in no record.
@@ -99,20 +108,47 @@ class PreparedQuery:
             response = _cut(response, self._top_k)
         return QueryOutcome(response=response, latency_ms=called.seconds * 1000)
 
-    async def ask(self, text: str) -> QueryOutcome:
+    async def ask(self, text: str, *, limited: LimitedCalls | None = None) -> QueryOutcome:
         """Ask one query.
 
         A failure is a value; what is no `Exception` (an interrupt, a cancelled
         task) goes through.
+
+        Args:
+            text: The query.
+            limited: Calls it within a time limit; None for any time.
         """
         if self.function is None or self.problem is not None:
             return self.problem or QueryOutcome()
         args, kwargs = self.arguments(text)
+        if limited is not None:
+            return self.outcome(await limited.call(self.function, args, kwargs))
         return self.outcome(await call(self.function, *args, **kwargs))
 
 
+def query_limits(limit_s: float, threads: DaemonThreads | None = None) -> LimitedCalls:
+    """Return what asks the queries of one run unit within a time limit.
+
+    Args:
+        limit_s: Seconds that a query may take.
+        threads: Where ordinary queries are asked; None for the loop's own thread.
+    """
+    return LimitedCalls(limit_s, what="query", error=QueryTimeoutError, threads=threads)
+
+
+def blocked_query(limits: LimitedCalls) -> QueryOutcome:
+    """Return what came of a query that blocks the event loop."""
+    return _failed(limits.blocked(), "timeout")
+
+
 async def query_case(
-    knowledge_base: Any, *, query: str, mode: str, top_k: int, options: Mapping[str, Any]
+    knowledge_base: Any,
+    *,
+    query: str,
+    mode: str,
+    top_k: int,
+    options: Mapping[str, Any],
+    limited: LimitedCalls | None = None,
 ) -> QueryOutcome:
     """Ask a knowledge base one query, as `PreparedQuery` does.
 
@@ -122,9 +158,10 @@ async def query_case(
         mode: Query mode; `DEFAULT_MODE` stands for the only one there is.
         top_k: Depth that is asked for. Results beyond it are dropped.
         options: Query options.
+        limited: Calls it within a time limit; None for any time.
     """
     prepared = PreparedQuery(knowledge_base, mode=mode, top_k=top_k, options=options)
-    return await prepared.ask(query)
+    return await prepared.ask(query, limited=limited)
 
 
 def _failed(error: Exception, error_type: str) -> QueryOutcome:
