@@ -121,7 +121,7 @@ class LimitedCalls:
             )
         except TimeoutError:
             return self._late()
-        return came
+        return self._in_time(came)
 
     async def _call_in_thread(
         self,
@@ -155,7 +155,7 @@ class LimitedCalls:
     def _came(self, future: Future[Called], who: object) -> Called:
         """Return what came of a call, leaving it behind if nothing did."""
         if future.done() and not future.cancelled():
-            return future.result()
+            return self._in_time(future.result())
         if future.cancel() or future.cancelled():
             return self._late()  # no thread had time for it
         self._behind.setdefault(who, []).append(future)
@@ -174,6 +174,10 @@ class LimitedCalls:
         if not self._one_at_a_time:
             return nullcontext()
         return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+    def _in_time(self, called: Called) -> Called:
+        """Return a call, or its error if it came back late, while nobody looked at the clock."""
+        return self._late() if called.error is None and called.seconds > self.limit_s else called
 
     def _late(self) -> Called:
         message = took_longer(f"the {self._what}", self.limit_s)

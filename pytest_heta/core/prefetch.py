@@ -99,6 +99,7 @@ class Prefetch:
         self._abandoned = 0  # calls that were left behind in their threads
         self._has_lost_loop = False
         self._blocker: object = None  # the sample whose query blocks it
+        self._open: dict[int, Answer] = {}  # they are being asked
         self._half: dict[int, Answer] = {}  # the evaluators are at it
         self.warnings: list[str] = []
         self._scored_at_once = scored_at_once or concurrency
@@ -204,7 +205,7 @@ class Prefetch:
         if self._blocker == index:
             message = took_longer("the query", limit_s, blocks=True)
         else:
-            message = "not asked: another query or an evaluator blocks the event loop"
+            message = "not answered: another query or an evaluator blocks the event loop"
         error = QueryTimeoutError(message, hint="await what takes long: `asyncio.to_thread`")
         query = self._queries[self._samples[index].mode]
         return Answer(outcome=query.outcome(Called(None, error, limit_s)))
@@ -347,6 +348,7 @@ class Prefetch:
             if self._questions.warmup:
                 await self._warm_up(index, answer, slot)
             text = self._text(sample.case)
+            self._open[index] = answer
             called = await self._call(text, index, answer.printed, slot)
         except asyncio.CancelledError as error:
             if self._is_cancelled():
@@ -356,7 +358,9 @@ class Prefetch:
             self._store(index, Answer(raised=error))
         else:
             # At once: code that runs in the same turn of the loop may end the process.
-            self._returned(index, answer, called)
+            if index in self._open:
+                self._returned(index, answer, called)
+        self._open.pop(index, None)
 
     def _is_cancelled(self) -> bool:
         """Whether it was not the sample's own code that cancelled a task."""
@@ -371,7 +375,7 @@ class Prefetch:
         if query.is_coroutine_function:
             work = await_timed(function, args, kwargs)
             if self._timeout_s is not None:
-                return await self._within(self._step(work, index, printed))
+                return await self._within(self._kept(self._step(work, index, printed), index))
             awaited: Called = await self._step(work, index, printed)
             return awaited
         if self._routes_output:
@@ -401,6 +405,16 @@ class Prefetch:
             called = awaited._replace(seconds=awaited.seconds + called.seconds)
         return called
 
+    async def _kept(self, work: Any, index: int) -> Called:
+        """Return what comes of a call; a response is kept before any other code runs."""
+        called: Called = await work
+        is_late = self._timeout_s is not None and called.seconds > self._timeout_s
+        if called.error is None and not is_late:
+            answer = self._open.pop(index, None)
+            if answer is not None:  # else it was a warm-up
+                self._returned(index, answer, called)
+        return called
+
     async def _within(self, work: Any) -> Called:
         """Return what comes of a call, a `QueryTimeoutError` if it takes too long."""
         assert self._timeout_s is not None  # noqa: S101 - for the type checker
@@ -410,7 +424,9 @@ class Prefetch:
             came: Called = await bounded(work, self._timeout_s, index)
         except TimeoutError:
             return Called(None, query_timeout(self._timeout_s), self._timeout_s)
-        return came
+        # It may have come back late, while nobody could look at the clock.
+        is_late = came.error is None and came.seconds > self._timeout_s
+        return came._replace(error=query_timeout(self._timeout_s)) if is_late else came
 
     def _pool(self) -> DaemonThreads:
         if self._timeout_s is not None and self.concurrency == 1:
