@@ -28,6 +28,7 @@ from pytest_heta.core.plan import PlanSettings, Suite, check_name, recipe_modes
 from pytest_heta.core.result import ResponseLevel
 from pytest_heta.core.suite import (
     as_suite,
+    check_seconds,
     check_whole,
     is_benchmark_shaped,
     kind_of,
@@ -281,6 +282,8 @@ def run(  # noqa: PLR0913 - one keyword for each option
     strict: bool = False,
     workspace: Path | None = None,
     cache_dir: Path | str | None = None,
+    timeout: float | None = None,
+    build_timeout: float | None = None,
 ) -> EvaluationReport:
     """Run one benchmark with one recipe and return the report.
 
@@ -310,8 +313,17 @@ def run(  # noqa: PLR0913 - one keyword for each option
             is removed.
         cache_dir: Folder that keeps knowledge bases for later runs, if the
             recipe has ``save`` and ``load``; None to build all of them.
+        timeout: Seconds that a query, and that an evaluator may take; None for
+            any time. One that takes longer costs its sample, or one score. A
+            coroutine is cancelled; an ordinary function runs in a thread of
+            its own and is left behind there. What never lets go of Python's
+            interpreter cannot be bounded here.
+        build_timeout: Seconds that building a knowledge base may take; None
+            for any time. The samples of one that takes longer have failed.
 
     Raises:
+        LoopBlockedError: if a coroutine with a time limit blocks the event
+            loop: it cannot be cancelled, and the run cannot go on.
         HetaError: if the benchmark, the recipe or an option is wrong. Failures
             of units and samples are in the report.
     """
@@ -325,6 +337,8 @@ def run(  # noqa: PLR0913 - one keyword for each option
         ("retries", retries, 0),
     ):
         check_whole(name, value, least, "run")
+    check_seconds("timeout", timeout, "run")
+    check_seconds("build_timeout", build_timeout, "run")
     if responses not in get_args(ResponseLevel):
         raise ConfigurationError(
             f"responses = {responses!r} is not allowed", where="run", hint="use ids, short or full"
@@ -354,6 +368,8 @@ def run(  # noqa: PLR0913 - one keyword for each option
         strict=strict,
         root=Path.cwd(),
         cache=_cache_in(cache_dir),
+        timeout_s=timeout,
+        build_timeout_s=build_timeout,
     )
     made = load_recipe(recipe)
     loop = LoopThread()

@@ -22,6 +22,7 @@
     ├── ExecutionError                a sample, or its run unit, could not be run
     │   ├── BuildError
     │   ├── BuildTimeoutError
+    │   ├── LoopBlockedError
     │   ├── QueryError
     │   ├── QueryTimeoutError
     │   └── ResponseInvalidError
@@ -59,6 +60,7 @@ __all__ = [
     "ExtraMissingError",
     "GateInvalidError",
     "HetaError",
+    "LoopBlockedError",
     "MeasureUnknownError",
     "ModeUnknownError",
     "ModelInvalidError",
@@ -277,6 +279,12 @@ class BuildTimeoutError(ExecutionError):
     """The knowledge base of a run unit took too long to build."""
 
     code = "build-timeout"
+
+
+class LoopBlockedError(ExecutionError):
+    """A coroutine blocks the event loop: nothing else runs there, and it cannot be cancelled."""
+
+    code = "loop-blocked"
 
 
 class QueryError(ExecutionError):

@@ -20,15 +20,20 @@ from pytest_heta.errors import QueryTimeoutError
 __all__ = ["Caller", "SampleCode"]
 
 
+Keep = Callable[[Called], None]
+
+
 class SampleCode(NamedTuple):
     """Whose code a call executes.
 
     Attributes:
+        place: The sample's place among those that are asked.
         number: What the flight recorder calls the sample.
         slot: Where it is noted while the code runs in a thread of its own.
         printed: Where what the code prints is kept.
     """
 
+    place: int
     number: int
     slot: int
     printed: Printed
@@ -60,13 +65,21 @@ class Caller:
         if threads is not None:
             threads.shutdown()
 
-    async def call(self, query: PreparedQuery, text: str, code: SampleCode) -> Called:
-        """Ask a text; return what came of it. To be awaited on the loop."""
+    async def call(self, query: PreparedQuery, text: str, code: SampleCode, keep: Keep) -> Called:
+        """Ask a text; return what came of it. To be awaited on the loop.
+
+        Args:
+            query: Whom to ask.
+            text: What to ask.
+            code: Whose code it is.
+            keep: Given an answer of a coroutine that came in time, where there is
+                a limit, before any other code runs.
+        """
         function = query.function
         assert function is not None  # noqa: S101 - for the type checker: it was looked at before
         args, kwargs = query.arguments(text)
         if query.is_coroutine_function:
-            return await self._awaited(await_timed(function, args, kwargs), code)
+            return await self._awaited(await_timed(function, args, kwargs), code, keep)
         if self._timeout_s is not None and self._abandoned >= MOST_ABANDONED:
             error = QueryTimeoutError(
                 f"not asked: {self._abandoned} queries that took too long are still running",
@@ -75,20 +88,29 @@ class Caller:
             return Called(None, error, 0.0)
         called = await self._in_thread(code, function, args, kwargs)
         if called.error is None and inspect.isawaitable(called.value):
-            awaited = await self._awaited(await_timed(lambda: called.value, (), {}), code)
+            work = await_timed(lambda: called.value, (), {})
+            awaited = await self._awaited(work, code)
             return awaited._replace(seconds=awaited.seconds + called.seconds)
         return called
 
-    async def _awaited(self, work: Coroutine[Any, Any, Any], code: SampleCode) -> Called:
+    async def _awaited(
+        self, work: Coroutine[Any, Any, Any], code: SampleCode, keep: Keep | None = None
+    ) -> Called:
         step = self.step(work, code)
         if self._timeout_s is None:
             called: Called = await step
             return called
         try:
-            return await self._within(step)
+            return await self._within(self._kept(step, keep), code)
         finally:
             if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
                 work.close()  # cancelled before it began: Python would complain about it
+
+    async def _kept(self, work: Any, keep: Keep | None) -> Called:
+        called: Called = await work
+        if keep is not None and called.error is None and not self._is_late(called):
+            keep(called)
+        return called
 
     async def _in_thread(
         self,
@@ -103,20 +125,26 @@ class Caller:
         future = pool.submit(copy_context().run, self._call_in_thread, code, function, args, kwargs)
         if self._timeout_s is None:
             return await asyncio.wrap_future(future)
-        called = await self._within(asyncio.wrap_future(future))
+        called = await self._within(asyncio.wrap_future(future), code)
         if not future.done():
             self._abandoned += 1
             pool.abandon(future)
         return called
 
-    async def _within(self, work: Any) -> Called:
+    async def _within(self, work: Any, code: SampleCode) -> Called:
         """Return what comes of a call, a `QueryTimeoutError` if it takes too long."""
         assert self._timeout_s is not None  # noqa: S101 - for the type checker
         try:
-            came: Called = await bounded(work, self._timeout_s)
+            came: Called = await bounded(work, self._timeout_s, code.place)
         except TimeoutError:
             return Called(None, query_timeout(self._timeout_s), self._timeout_s)
+        if came.error is None and self._is_late(came):
+            return came._replace(error=query_timeout(self._timeout_s))
         return came
+
+    def _is_late(self, called: Called) -> bool:
+        """Whether a call came back late, while nobody could look at the clock."""
+        return self._timeout_s is not None and called.seconds > self._timeout_s
 
     def _pool(self) -> DaemonThreads:
         if self._timeout_s is not None and self._concurrency == 1:
@@ -136,7 +164,9 @@ class Caller:
         try:
             return call_timed(function, args, kwargs)
         finally:
-            self._slots[code.slot] = 0
+            # A call that was left behind has given its slot to another.
+            if self._slots[code.slot] == code.number:
+                self._slots[code.slot] = 0
 
     @coroutine
     def step(self, work: Coroutine[Any, Any, Any], code: SampleCode) -> Generator[Any, Any, Any]:

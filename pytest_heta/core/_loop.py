@@ -11,14 +11,17 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Generator, Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from time import perf_counter
+from time import monotonic, perf_counter
 from types import coroutine
 from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from pytest_heta.core._threads import DaemonThreads
+from pytest_heta.core._steps import Step, overdue
+from pytest_heta.core._threads import DaemonPool, DaemonThreads
+from pytest_heta.errors import LoopBlockedError
 
 __all__ = [
     "Called",
@@ -38,6 +41,7 @@ T = TypeVar("T")
 
 _ENTER_LOOP: Final = object()
 _CLOSE_TIMEOUT_S: Final = 5.0
+_LOOK_AGAIN_S: Final = 0.25
 
 
 class Called(NamedTuple):
@@ -185,7 +189,9 @@ class LoopThread:
     def run(self, work: Coroutine[Any, Any, T], *, timeout_s: float | None = None) -> T:
         """Run a coroutine on the loop and return its result.
 
-        An interrupt of the waiting thread cancels the coroutine.
+        An interrupt of the waiting thread cancels the coroutine. If a
+        coroutine with a time limit blocks the loop, the loop is left behind;
+        the next coroutine gets another one.
 
         Args:
             work: The coroutine.
@@ -194,6 +200,7 @@ class LoopThread:
         Raises:
             RuntimeError: if the loop is closed, or this is its own thread.
             TimeoutError: if it takes longer.
+            LoopBlockedError: if the loop is blocked.
             BaseException: what the coroutine raises.
         """
         try:
@@ -203,10 +210,56 @@ class LoopThread:
             raise
         future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
-            return future.result(timeout_s)
+            return self._result(future, loop, timeout_s)
         except BaseException:
             future.cancel()
             raise
+
+    def _result(
+        self, future: Future[T], loop: asyncio.AbstractEventLoop, timeout_s: float | None
+    ) -> T:
+        ends = None if timeout_s is None else monotonic() + timeout_s
+        while True:
+            left = _LOOK_AGAIN_S if ends is None else min(_LOOK_AGAIN_S, ends - monotonic())
+            try:
+                return future.result(max(left, 0.0))
+            except TimeoutError:
+                if future.done():
+                    return future.result()
+                if ends is not None and monotonic() >= ends:
+                    raise
+            if self.leave_if_blocked() is not None or not self.serves(loop):
+                raise LoopBlockedError(
+                    "a coroutine blocks the event loop for longer than it may take",
+                    hint="await what takes long: `asyncio.sleep`, `asyncio.to_thread`",
+                )
+
+    def leave_if_blocked(self) -> Step | None:
+        """Leave the loop behind if a coroutine blocks it for longer than it may take.
+
+        It ends by itself, if what blocks it ever ends.
+
+        Returns:
+            What blocks it, None if nothing does.
+        """
+        blocker = overdue(self._thread)
+        if blocker is None:
+            return None
+        with self._lock:
+            loop, self._loop, self._thread = self._loop, None, None
+        if loop is not None:
+            with suppress(RuntimeError):  # it has just been closed
+                loop.call_soon_threadsafe(loop.stop)
+        return blocker
+
+    @property
+    def current(self) -> asyncio.AbstractEventLoop | None:
+        """The loop that coroutines run on, None if there is none yet."""
+        return self._loop
+
+    def serves(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether coroutines still run on a loop that `started` has returned."""
+        return self._loop is loop
 
     def drive(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in this thread for as long as it needs no event loop.
@@ -231,11 +284,12 @@ class LoopThread:
     def close(self) -> None:
         """Cancel what is still running and stop the loop; may be called twice."""
         with self._lock:
-            self._closing = True
+            is_first, self._closing = not self._closing, True
             loop, thread = self._loop, self._thread
         if loop is None or thread is None or loop.is_closed():
             return
-        loop.call_soon_threadsafe(loop.stop)
+        if is_first:  # a second one would stop what the thread does at its end
+            loop.call_soon_threadsafe(loop.stop)
         if thread is not threading.current_thread():
             # A query that blocks the loop cannot be ended; the thread is a
             # daemon, so it does not keep the process alive.
@@ -254,6 +308,7 @@ class LoopThread:
                 raise RuntimeError("the event loop cannot wait for itself")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
+                self._loop.set_default_executor(DaemonPool())
                 self._thread = threading.Thread(
                     target=self._serve, args=(self._loop,), name="heta-loop", daemon=True
                 )
@@ -263,7 +318,7 @@ class LoopThread:
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         try:
-            while not self._closing:
+            while self.serves(loop) and not self._closing:
                 try:
                     loop.run_forever()
                 except (KeyboardInterrupt, SystemExit):

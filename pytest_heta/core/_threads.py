@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from queue import SimpleQueue
 from typing import Any
 
-__all__ = ["DaemonThreads"]
+__all__ = ["DaemonPool", "DaemonThreads"]
 
 
 class DaemonThreads(Executor):
@@ -63,3 +64,31 @@ class DaemonThreads(Executor):
             if future in self._abandoned:
                 return  # another has taken this one's place
             del work, future, function
+
+
+class DaemonPool(ThreadPoolExecutor):
+    """An event loop's default executor that does not keep the process alive.
+
+    An event loop takes no other class. What ``asyncio.to_thread`` has begun
+    goes on after its waiter was cancelled, and Python would wait for it at its
+    end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(thread_name_prefix="heta-pool")
+        self._daemons = DaemonThreads(self._max_workers, "heta-pool")
+        self._pending: set[Future[Any]] = set()
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Let a thread call a function, as soon as one is free."""
+        future = self._daemons.submit(function, *args, **kwargs)
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Take no more, and wait for what has been begun."""
+        super().shutdown(wait=False, cancel_futures=cancel_futures)
+        self._daemons.shutdown()
+        if wait:
+            wait_for(tuple(self._pending))

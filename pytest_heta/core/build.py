@@ -14,7 +14,7 @@ from pytest_heta.core._calls import (
     later_keywords,
 )
 from pytest_heta.core._leases import Lease
-from pytest_heta.core._loop import Called, call
+from pytest_heta.core._loop import Called, call, is_coroutine_function
 from pytest_heta.core._plain import exception_text, plain, portable_name
 from pytest_heta.core._size import format_size
 from pytest_heta.core.cache import CacheEntry, CacheKey, KnowledgeBaseCache, Unkeyed
@@ -27,6 +27,7 @@ __all__ = [
     "available_modes",
     "build_knowledge_base",
     "close_knowledge_base",
+    "closes_on_loop",
     "failed_build",
     "knowledge_base_name",
 ]
@@ -354,6 +355,15 @@ def available_modes(knowledge_base: Any) -> tuple[str, ...]:
         return (declared,)
     # A set has no order of its own.
     return tuple(sorted(declared) if isinstance(declared, set | frozenset) else declared)
+
+
+def closes_on_loop(knowledge_base: Any) -> bool:
+    """Whether `close_knowledge_base` would await a coroutine function."""
+    for method in ("aclose", "close"):
+        function = getattr(knowledge_base, method, None)
+        if callable(function):
+            return is_coroutine_function(function)
+    return False
 
 
 async def close_knowledge_base(knowledge_base: Any) -> str | None:

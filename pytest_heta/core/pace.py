@@ -77,11 +77,11 @@ class Pace:
         """How many calls may be made at the same time; None for any number."""
         return None if self._limit is None else int(self._limit)
 
-    async def ask(self, call: Callable[[], Awaitable[Called]]) -> Called:
+    async def ask(self, call: Callable[[int], Awaitable[Called]]) -> Called:
         """Make a call, again if need be, and return what came of its last attempt.
 
         Args:
-            call: Makes one attempt. An `Exception` is a value of what it returns.
+            call: Makes the nth attempt. An `Exception` is a value of what it returns.
         """
         attempt = 0
         while True:
@@ -89,7 +89,7 @@ class Pace:
             await self._turn()
             slowdowns = self._slowdowns
             try:
-                called = await call()
+                called = await call(attempt)
             finally:
                 self._leave()
             if called.error is None:

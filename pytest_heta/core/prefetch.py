@@ -13,9 +13,12 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from pytest_heta.core._caller import Caller, SampleCode
+from pytest_heta.core._deadline import took_longer
 from pytest_heta.core._loop import Called, LoopThread
 from pytest_heta.core._output import Printed, print_to, stop_routing
 from pytest_heta.core.concurrency import LOOKAHEAD
@@ -23,7 +26,7 @@ from pytest_heta.core.pace import Limits
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.query import PreparedQuery, QueryOutcome
 from pytest_heta.core.questions import Answer, Questions
-from pytest_heta.core.sample import is_first, warmup_cases
+from pytest_heta.core.sample import is_first, late_warmup, warmup_cases
 from pytest_heta.core.spool import (
     FIRST_THREAD_SLOT,
     LOOP_SLOT,
@@ -32,6 +35,8 @@ from pytest_heta.core.spool import (
     FlightRecorder,
     Spool,
 )
+from pytest_heta.errors import QueryTimeoutError
+from pytest_heta.models import EvaluationScore
 
 __all__ = ["Prefetch"]
 
@@ -61,6 +66,7 @@ class Prefetch:
         knowledge_base: The knowledge base.
         concurrency: Queries at the same time.
         asks_here: Whether queries run in the thread that takes the answers.
+        warnings: What is to be told of queries whose results nobody sees.
     """
 
     def __init__(
@@ -90,17 +96,23 @@ class Prefetch:
         self._routes_output = routes_output
         limits = limits or Limits()
         self._pace = limits.pace
+        self._timeout_s = limits.timeout_s
+        self._has_lost_loop = False
+        self._blocker: object = None  # the sample whose query blocks it
+        self._open: dict[int, Answer] = {}  # they are being asked
+        self._half: dict[int, Answer] = {}  # the evaluators are at it
+        self.warnings: list[str] = []
         self._scored_at_once = scored_at_once or concurrency
         self._slots: Any = recorder.slots if recorder is not None else [0] * SLOTS
         self._caller = Caller(
-            concurrency, slots=self._slots, routes_output=routes_output, timeout_s=limits.timeout_s
+            concurrency, slots=self._slots, routes_output=routes_output, timeout_s=self._timeout_s
         )
         self._lookahead = LOOKAHEAD * concurrency
         # Ordinary functions that nobody says may run at the same time stay in
         # the thread that they were always called in.
         self.asks_here = (
             concurrency == 1
-            and limits.timeout_s is None  # nobody could leave this thread
+            and self._timeout_s is None  # nobody could leave this thread
             and not any(query.is_coroutine_function for query in self._queries.values())
         )
         self._answers: list[Answer | None] = [None] * len(self._samples)
@@ -155,6 +167,8 @@ class Prefetch:
 
     def _wait_for(self, index: int) -> Answer:
         self._wanted = index
+        if self._has_lost_loop:
+            return self._without_loop(index)
         if self.asks_here:
             self._next = max(self._next, index)
             # What an evaluator waits for leaves time for the queries that come next.
@@ -171,11 +185,37 @@ class Prefetch:
                 return answer
             # A query that blocks the loop keeps it from saying what is there.
             self._arrived.wait(_LOOK_AGAIN_S)
+            if self._timeout_s is not None and self._lost_loop():
+                return self._answers[index] or self._without_loop(index)
+
+    def _lost_loop(self) -> bool:
+        """Whether a coroutine blocks the loop, so that it was left behind."""
+        if not self._has_lost_loop and self._loop is not None:
+            blocker = self._thread.leave_if_blocked()
+            self._blocker = blocker.who if blocker is not None else None
+            self._has_lost_loop = not self._thread.serves(self._loop)
+            if self._has_lost_loop:
+                self._stopped = 0
+        return self._has_lost_loop
+
+    def _without_loop(self, index: int) -> Answer:
+        """Return what there is of a sample, for which the blocked loop will do nothing more."""
+        answer, limit_s = self._half.get(index), self._timeout_s or 0.0
+        if answer is not None:
+            scores = answer.scores or self._begun_scores(index, answer)
+            return replace(answer, scores=[*self._questions.scorer.without_loop(scores)])
+        if self._blocker == index:
+            message = took_longer("the query", limit_s, blocks=True)
+        else:
+            message = "not answered: another query or an evaluator blocks the event loop"
+        error = QueryTimeoutError(message, hint="await what takes long: `asyncio.to_thread`")
+        query = self._queries[self._samples[index].mode]
+        return Answer(outcome=query.outcome(Called(None, error, limit_s)))
 
     def close(self) -> None:
         """Cancel what is under way, the last that was begun first; may be called twice."""
         self._is_closing = True
-        if self._tasks and self._loop is not None and not self._loop.is_closed():
+        if self._tasks and self._loop is not None and self._thread.serves(self._loop):
             # A query that blocks the loop cannot be ended; a loop that ends ends its tasks.
             with suppress(TimeoutError, RuntimeError):
                 self._thread.run(self._cancel(), timeout_s=2 * _CLOSE_TIMEOUT_S)
@@ -195,7 +235,7 @@ class Prefetch:
 
     def _make_room(self) -> None:
         # Waking the loop is not cheap: once until the pullers have seen it.
-        if self._loop is not None and not self._room_made:
+        if self._loop is not None and not self._room_made and not self._has_lost_loop:
             self._room_made = True
             self._begun.clear()
             self._loop.call_soon_threadsafe(self._let_pullers_begin)
@@ -218,9 +258,9 @@ class Prefetch:
         try:
             if answer.cold:
                 for text in self._warmup_texts(sample):
-                    self._thread.drive(query.ask(text, self._pace))
+                    self._thread.drive(query.ask(text, pace=self._pace))
                 answer.cold = not self._questions.warmup
-            outcome = self._thread.drive(query.ask(self._text(sample.case), self._pace))
+            outcome = self._thread.drive(query.ask(self._text(sample.case), pace=self._pace))
         except KeyboardInterrupt:
             self._next = index  # not asked yet
             raise
@@ -308,6 +348,7 @@ class Prefetch:
             if self._questions.warmup:
                 await self._warm_up(index, answer, slot)
             text = self._text(sample.case)
+            self._open[index] = answer
             called = await self._call(text, index, answer.printed, slot)
         except asyncio.CancelledError as error:
             if self._is_cancelled():
@@ -317,7 +358,9 @@ class Prefetch:
             self._store(index, Answer(raised=error))
         else:
             # At once: code that runs in the same turn of the loop may end the process.
-            self._returned(index, answer, called)
+            if index in self._open:
+                self._returned(index, answer, called)
+        self._open.pop(index, None)
 
     def _is_cancelled(self) -> bool:
         """Whether it was not the sample's own code that cancelled a task."""
@@ -326,9 +369,19 @@ class Prefetch:
     async def _call(self, text: str, index: int, printed: Printed, slot: int) -> Called:
         """Ask a text for a sample, again if need be; return what came of it."""
         query = self._queries[self._samples[index].mode]
-        code = SampleCode(self._number(index), slot, printed)
-        called: Called = await self._pace.ask(lambda: self._caller.call(query, text, code))
+        code = SampleCode(index, self._number(index), slot, printed)
+
+        async def attempt(number: int) -> Called:
+            return await self._caller.call(query, text, code, partial(self._kept, index, number))
+
+        called: Called = await self._pace.ask(attempt)
         return called
+
+    def _kept(self, index: int, attempt: int, called: Called) -> None:
+        """Keep a response before any other code runs, which may end the process."""
+        answer = self._open.pop(index, None)
+        if answer is not None:  # else it was a warm-up
+            self._returned(index, answer, called._replace(attempts=attempt))
 
     def _returned(self, index: int, answer: Answer, called: Called) -> None:
         try:
@@ -349,7 +402,10 @@ class Prefetch:
             )
         if not questions.scorer.has_coroutines or outcome.response is None:
             self._store(index, answer)
-        elif self.asks_here:
+            return
+        if self._timeout_s is not None:
+            self._half[index] = answer
+        if self.asks_here:
             self._score_elsewhere(index, answer)
         else:
             self._begin_scoring(index, answer)
@@ -365,25 +421,32 @@ class Prefetch:
         if not self._is_closing:
             self._watch(self._score(index, answer), index)
 
-    async def _score(self, index: int, answer: Answer) -> None:
+    def _begun_scores(self, index: int, answer: Answer) -> list[EvaluationScore | None]:
         questions, sample = self._questions, self._samples[index]
         case, case_plan = questions.cases[sample.case], questions.plan.cases[sample.case]
-        response = answer.outcome.response
+        return questions.scorer.begin(case, case_plan, answer.outcome.response, None)
+
+    async def _score(self, index: int, answer: Answer) -> None:
+        questions, response = self._questions, answer.outcome.response
         assert response is not None  # noqa: S101 - for the type checker: it was looked at before
-        scorer = questions.scorer
+        case, scorer = questions.cases[self._samples[index].case], questions.scorer
         try:
             async with self._scoring:
-                answer.scores = scorer.begin(case, case_plan, response, None)
-                work = scorer.ask_coroutines(answer.scores, case, response)
-                await self._caller.step(
-                    work, SampleCode(self._number(index), LOOP_SLOT, answer.printed)
-                )
+                scores = answer.scores = self._begun_scores(index, answer)
+                code = SampleCode(index, self._number(index), LOOP_SLOT, answer.printed)
+                if scorer.limited is None:
+                    work = scorer.ask_coroutines(scores, case, response)
+                    await self._caller.step(work, code)
+                else:
+                    step = partial(self._caller.step, code=code)
+                    await scorer.ask_coroutines(scores, case, response, step=step)
         except asyncio.CancelledError as error:
             if self._is_cancelled():
                 raise
             answer = Answer(raised=error)
         except BaseException as error:  # noqa: BLE001 - raised again where the sample is taken
             answer = Answer(raised=error)
+        self._half.pop(index, None)
         self._store(index, answer)
 
     def _store(self, index: int, answer: Answer) -> None:
@@ -432,5 +495,8 @@ class Prefetch:
             await asyncio.wait([self._warm[pair]])
 
     async def _ask_warmup(self, index: int, printed: Printed, slot: int) -> None:
-        for text in self._warmup_texts(self._samples[index]):
-            await self._call(text, index, printed, slot)
+        sample = self._samples[index]
+        for text in self._warmup_texts(sample):
+            called = await self._call(text, index, printed, slot)
+            if isinstance(called.error, QueryTimeoutError):
+                self.warnings.append(late_warmup(sample, called.error))

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_heta.core._calls import call_shape, evaluation_error
+from pytest_heta.core._limited import LimitedCalls
 from pytest_heta.core._loop import Called, call, is_coroutine_function
+from pytest_heta.core._threads import DaemonThreads
 from pytest_heta.core.build import available_modes
 from pytest_heta.core.pace import Pace
 from pytest_heta.core.plan import DEFAULT_MODE
@@ -21,7 +23,14 @@ from pytest_heta.errors import (
 )
 from pytest_heta.models import EvaluationError, QueryResponse
 
-__all__ = ["PreparedQuery", "QueryOutcome", "as_response", "query_case"]
+__all__ = [
+    "PreparedQuery",
+    "QueryOutcome",
+    "as_response",
+    "blocked_query",
+    "query_case",
+    "query_limits",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,9 @@ class PreparedQuery:
             response=response, latency_ms=called.seconds * 1000, attempts=called.attempts
         )
 
-    async def ask(self, text: str, pace: Pace | None = None) -> QueryOutcome:
+    async def ask(
+        self, text: str, *, limited: LimitedCalls | None = None, pace: Pace | None = None
+    ) -> QueryOutcome:
         """Ask one query.
 
         A failure is a value; what is no `Exception` (an interrupt, a cancelled
@@ -112,19 +123,37 @@ class PreparedQuery:
 
         Args:
             text: The query.
+            limited: Calls it within a time limit; None for any time.
             pace: How fast and how often is asked; None for once, right now.
         """
         if self.function is None or self.problem is not None:
             return self.problem or QueryOutcome()
         if pace is None:
-            return self.outcome(await self._call(text))
-        return self.outcome(await pace.ask(lambda: self._call(text)))
+            return self.outcome(await self._call(text, limited))
+        return self.outcome(await pace.ask(lambda _: self._call(text, limited)))
 
-    async def _call(self, text: str) -> Called:
+    async def _call(self, text: str, limited: LimitedCalls | None) -> Called:
         assert self.function is not None  # noqa: S101 - for the type checker
         # Anew for each attempt: the options are the callee's to change.
         args, kwargs = self.arguments(text)
+        if limited is not None:
+            return await limited.call(self.function, args, kwargs)
         return await call(self.function, *args, **kwargs)
+
+
+def query_limits(limit_s: float, threads: DaemonThreads | None = None) -> LimitedCalls:
+    """Return what asks the queries of one run unit within a time limit.
+
+    Args:
+        limit_s: Seconds that a query may take.
+        threads: Where ordinary queries are asked; None for the loop's own thread.
+    """
+    return LimitedCalls(limit_s, what="query", error=QueryTimeoutError, threads=threads)
+
+
+def blocked_query(limits: LimitedCalls) -> QueryOutcome:
+    """Return what came of a query that blocks the event loop."""
+    return _failed(limits.blocked(), "timeout")
 
 
 async def query_case(
@@ -134,6 +163,7 @@ async def query_case(
     mode: str,
     top_k: int,
     options: Mapping[str, Any],
+    limited: LimitedCalls | None = None,
     pace: Pace | None = None,
 ) -> QueryOutcome:
     """Ask a knowledge base one query, as `PreparedQuery` does.
@@ -144,10 +174,11 @@ async def query_case(
         mode: Query mode; `DEFAULT_MODE` stands for the only one there is.
         top_k: Depth that is asked for. Results beyond it are dropped.
         options: Query options.
+        limited: Calls it within a time limit; None for any time.
         pace: How fast and how often is asked; None for once, right now.
     """
     prepared = PreparedQuery(knowledge_base, mode=mode, top_k=top_k, options=options)
-    return await prepared.ask(query, pace)
+    return await prepared.ask(query, limited=limited, pace=pace)
 
 
 def _failed(error: Exception, error_type: str, attempts: int = 1) -> QueryOutcome:

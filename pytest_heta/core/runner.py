@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_heta.core._calls import error_text, evaluation_error
+from pytest_heta.core._deadline import build_within, close_within, closing_limit
 from pytest_heta.core._in_order import in_order
 from pytest_heta.core._loop import call_in_threads
 from pytest_heta.core._plain import portable_name
@@ -50,11 +51,13 @@ from pytest_heta.core.plan import (
     load_benchmark,
     plan_benchmark,
 )
+from pytest_heta.core.query import query_limits
 from pytest_heta.core.result import ResponseLevel, failed_result
 from pytest_heta.core.sample import ask_sample, score_sample, warm_up
+from pytest_heta.core.score import Scorer
 from pytest_heta.core.snapshot import config_snapshot, git_commit
 from pytest_heta.core.staging import StagedDocuments, stage_documents
-from pytest_heta.errors import HetaError
+from pytest_heta.errors import BuildTimeoutError, HetaError
 from pytest_heta.events import (
     CaseCompleted,
     RunCancelled,
@@ -90,6 +93,10 @@ class RunnerOptions:
         strict: Whether judged documents outside the corpus are an error.
         root: Folder whose git commit is noted; None for none.
         cache: Saved knowledge bases of other runs; None to build all.
+        timeout_s: Seconds that a query, and that an evaluator may take; None
+            for any time.
+        build_timeout_s: Seconds that building a unit's knowledge base may
+            take; None for any time.
     """
 
     settings: PlanSettings = field(default_factory=PlanSettings)
@@ -102,6 +109,8 @@ class RunnerOptions:
     strict: bool = False
     root: Path | None = None
     cache: KnowledgeBaseCache | None = None
+    timeout_s: float | None = None
+    build_timeout_s: float | None = None
 
 
 def unit_workspace(root: Path, label: str, unit_id: str) -> Path:
@@ -176,6 +185,7 @@ class _Run:
     builds: list[UnitBuild] = field(default_factory=list)
     results: dict[Sample, EvaluationCaseResult] = field(default_factory=dict)
     closing: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
     concurrency: int = 1
     pace: Pace = field(default_factory=Pace)
 
@@ -196,6 +206,7 @@ class _Run:
             subset="skip",
             complete=lambda _, mode: (ran[mode], plan.samples_per_mode),
         )
+        metadata = dataset_metadata(plan, dataset, self.closing)
         root = self.options.root
         snapshot = config_snapshot(
             plan,
@@ -212,7 +223,7 @@ class _Run:
             started_at=self.started_at,
             finished_at=datetime.now(UTC),
             snapshot=snapshot,
-            metadata=dataset_metadata(plan, dataset, self.closing),
+            metadata={**metadata, "warnings": [*metadata["warnings"], *self.warnings]},
             summaries=summaries,
         )
 
@@ -264,7 +275,7 @@ async def _run_unit(
                 unit_id=unit.unit_id,
                 documents=staged.digest_of(keys),
             )
-        built = await build_knowledge_base(
+        work = build_knowledge_base(
             run.recipe,
             name=name,
             unit_id=unit.unit_id,
@@ -274,8 +285,12 @@ async def _run_unit(
             cache=cache,
             key=key,
         )
+        built = await build_within(
+            work, run.options.build_timeout_s, where=f"run unit {unit.unit_id}"
+        )
     except HetaError as error:
-        failure = evaluation_error(error, "build")
+        timed_out = isinstance(error, BuildTimeoutError)
+        failure = evaluation_error(error, "timeout" if timed_out else "build")
         build = failed_build(unit.unit_id, error, len(keys))
         run.builds.append(build)
         yield UnitBuilt(build=build)
@@ -292,7 +307,10 @@ async def _run_unit(
                 yield event
     finally:
         try:
-            problem = await close_knowledge_base(built.knowledge_base)
+            problem = await close_within(
+                close_knowledge_base(built.knowledge_base),
+                closing_limit(run.options.timeout_s, run.options.build_timeout_s),
+            )
         finally:
             built.release()
         if problem is not None:
@@ -317,19 +335,28 @@ async def _ask_unit(
             async for sample, result in results:
                 yield _keep(run, sample, result)
     finally:
-        if threads is not None:
-            threads.shutdown()
+        asking.close()
 
 
 class _AskingUnit:
     """Asks the samples of one unit, several at once."""
 
     def __init__(self, run: _Run, knowledge_base: Any, threads: DaemonThreads | None) -> None:
+        limit_s, plan = run.options.timeout_s, run.plan
         self._run = run
         self._knowledge_base = knowledge_base
         self._threads = threads
+        self._limited = query_limits(limit_s, threads) if limit_s is not None else None
+        self._scorer = Scorer(run.evaluators, plan.metrics, top_k=plan.top_k, timeout_s=limit_s)
         self._asked: set[tuple[str, str]] = set()
         self._warming = asyncio.Lock()
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown()
+        self._scorer.close()
+        if self._limited is not None:
+            self._run.warnings += self._limited.warnings
 
     async def ask(self, sample: Sample) -> tuple[Sample, EvaluationCaseResult]:
         run = self._run
@@ -338,10 +365,15 @@ class _AskingUnit:
                 await self._warm_up(sample)
         with call_in_threads(self._threads):
             outcome, cold = await ask_sample(
-                self._knowledge_base, run.plan, sample, asked=self._asked, pace=run.pace
+                self._knowledge_base,
+                run.plan,
+                sample,
+                asked=self._asked,
+                limited=self._limited,
+                pace=run.pace,
             )
         result = await score_sample(
-            run.evaluators,
+            self._scorer,
             run.plan,
             sample,
             case=run.loaded.cases[sample.case],
@@ -359,6 +391,7 @@ class _AskingUnit:
             sample,
             asked=self._asked,
             warmup=self._run.options.warmup,
+            limited=self._limited,
             pace=self._run.pace,
         )
 

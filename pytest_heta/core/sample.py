@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import cycle, islice
 from typing import Any
 
+from pytest_heta.core._limited import LimitedCalls
 from pytest_heta.core.pace import Pace
 from pytest_heta.core.plan import BenchmarkPlan, Sample
 from pytest_heta.core.query import QueryOutcome, query_case
 from pytest_heta.core.result import ResponseLevel, case_result
-from pytest_heta.core.score import score_case
+from pytest_heta.core.score import Scorer
+from pytest_heta.errors import QueryTimeoutError
 from pytest_heta.models import BenchmarkCase, EvaluationCaseResult
-from pytest_heta.protocols import BenchmarkEvaluatorProtocol
 
-__all__ = ["ask_sample", "is_first", "score_sample", "warm_up", "warmup_cases"]
+__all__ = [
+    "ask_sample",
+    "is_first",
+    "late_warmup",
+    "score_sample",
+    "warm_up",
+    "warmup_cases",
+]
 
 
 async def ask_sample(
@@ -24,6 +32,7 @@ async def ask_sample(
     *,
     asked: set[tuple[str, str]],
     warmup: int = 0,
+    limited: LimitedCalls | None = None,
     pace: Pace | None = None,
 ) -> tuple[QueryOutcome, bool]:
     """Ask a knowledge base one sample, after the warm-up of its unit and mode.
@@ -36,15 +45,19 @@ async def ask_sample(
             sample's is added.
         warmup: Queries that are asked before the first of a pair, and of which
             nothing is kept.
+        limited: Calls queries within a time limit; None for any time.
         pace: How fast and how often is asked; None for once, right now.
 
     Returns:
         What came of the query, and whether it was cold: the first of its unit
         and mode in the process.
     """
-    await warm_up(knowledge_base, plan, sample, asked=asked, warmup=warmup, pace=pace)
+    await warm_up(
+        knowledge_base, plan, sample, asked=asked, warmup=warmup, limited=limited, pace=pace
+    )
     cold = is_first(sample, asked)
-    return await _ask(knowledge_base, plan, sample.case, sample.mode, pace), cold
+    outcome = await _ask(knowledge_base, plan, sample.case, sample.mode, limited=limited, pace=pace)
+    return outcome, cold
 
 
 async def warm_up(
@@ -54,6 +67,7 @@ async def warm_up(
     *,
     asked: set[tuple[str, str]],
     warmup: int,
+    limited: LimitedCalls | None = None,
     pace: Pace | None = None,
 ) -> None:
     """Ask the warm-up of a sample's unit and mode, if it has not been asked.
@@ -65,11 +79,22 @@ async def warm_up(
         asked: Pairs of unit and mode that were asked in this process; the
             sample's is added if there is a warm-up.
         warmup: Queries to ask.
+        limited: Calls queries within a time limit, and keeps the warnings
+            about those that take longer; None for any time.
         pace: How fast and how often is asked; None for once, right now.
     """
     if warmup and is_first(sample, asked):
         for case_id in warmup_cases(plan, sample, warmup):
-            await _ask(knowledge_base, plan, case_id, sample.mode, pace)
+            outcome = await _ask(
+                knowledge_base, plan, case_id, sample.mode, limited=limited, pace=pace
+            )
+            if limited is not None and isinstance(outcome.exception, QueryTimeoutError):
+                limited.warnings.append(late_warmup(sample, outcome.exception))
+
+
+def late_warmup(sample: Sample, error: QueryTimeoutError) -> str:
+    """Return the warning about a warm-up query that took too long: no result shows it."""
+    return f"warming up run unit {sample.unit}, mode {sample.mode}: {error.message}"
 
 
 def is_first(sample: Sample, asked: set[tuple[str, str]]) -> bool:
@@ -88,7 +113,13 @@ def warmup_cases(plan: BenchmarkPlan, sample: Sample, warmup: int) -> Iterator[s
 
 
 async def _ask(
-    knowledge_base: Any, plan: BenchmarkPlan, case_id: str, mode: str, pace: Pace | None
+    knowledge_base: Any,
+    plan: BenchmarkPlan,
+    case_id: str,
+    mode: str,
+    *,
+    limited: LimitedCalls | None,
+    pace: Pace | None,
 ) -> QueryOutcome:
     return await query_case(
         knowledge_base,
@@ -96,12 +127,13 @@ async def _ask(
         mode=mode,
         top_k=plan.top_k,
         options=plan.options,
+        limited=limited,
         pace=pace,
     )
 
 
 async def score_sample(
-    evaluators: Sequence[BenchmarkEvaluatorProtocol],
+    scorer: Scorer,
     plan: BenchmarkPlan,
     sample: Sample,
     *,
@@ -115,7 +147,7 @@ async def score_sample(
     """Score what came of a sample's query, and return the record of the sample.
 
     Args:
-        evaluators: The evaluators of the plan's metrics, in the same order.
+        scorer: Scores the plan's responses.
         plan: The plan.
         sample: The sample.
         case: The sample's case with its expectations.
@@ -125,19 +157,14 @@ async def score_sample(
         metadata: Anything to add, such as the node id.
         is_document: Whether the benchmark has a document of some id.
     """
-    scores = await score_case(
-        evaluators,
-        case=case,
-        response=outcome.response,
-        error=outcome.error,
-        top_k=plan.top_k,
-        metrics=plan.metrics,
-    )
+    scores = scorer.begin(case, plan.cases[sample.case], outcome.response, outcome.error)
+    if outcome.response is not None:
+        await scorer.ask(scores, case, outcome.response)
     return case_result(
         sample,
         plan.cases[sample.case],
         outcome,
-        scores,
+        [score for score in scores if score is not None],
         level=level,
         cold=cold,
         metadata=metadata,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pytest_heta.core._calls import raised_at
-from pytest_heta.core._loop import call, is_coroutine_function
-from pytest_heta.core._plain import exception_text, plain, plain_text
+from pytest_heta.core._limited import LimitedCalls, Step
+from pytest_heta.core._loop import Called, call, is_coroutine_function
+from pytest_heta.core._plain import exception_text
+from pytest_heta.core._returned import as_score, errored_score
+from pytest_heta.core._threads import DaemonThreads
 from pytest_heta.core.plan import UNKNOWN_WHETHER_APPLIES, CasePlan, MetricSpec
 from pytest_heta.evaluators import BuiltInEvaluator, MeasureEvaluator, is_built_in, score_measures
 from pytest_heta.models import BenchmarkCase, EvaluationError, EvaluationScore, QueryResponse
@@ -28,8 +30,6 @@ UNJUDGED: Final = {"unjudged": True, "reason": "no positive judgment"}
 NOT_APPLICABLE: Final = {"skipped": True, "reason": "not applicable"}
 TOO_DEEP: Final = {"skipped": True, "reason": "depth"}
 
-_METADATA_NODES: Final = 1_000
-
 
 class Scorer:
     """Scores samples of one plan; what its evaluators are is looked at once.
@@ -44,12 +44,16 @@ class Scorer:
         evaluators: The evaluators.
         metrics: Metric of each evaluator, in the same order.
         top_k: Depth that is asked for.
+        timeout_s: Seconds that a user's evaluator may take; None for any time.
+            With a limit, ordinary evaluators run in a thread of their own.
 
     Attributes:
         has_coroutines: Whether `ask_coroutines` may have something to ask.
         has_functions: Whether `ask_functions` may.
         only_measures: The evaluators, if all are measures that every response
             is deep enough for; else nothing.
+        timeout_s: Seconds that a user's evaluator may take; None for any time.
+        limited: Calls users' evaluators within that time; None for any time.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class Scorer:
         metrics: Sequence[MetricSpec],
         *,
         top_k: int,
+        timeout_s: float | None = None,
     ) -> None:
         self._evaluators = tuple(evaluators)
         self._metrics = tuple(metrics)
@@ -73,6 +78,21 @@ class Scorer:
             if self._is_shallow and len(self._measures) == len(self._evaluators)
             else ()
         )
+        self.timeout_s = timeout_s
+        self._threads = DaemonThreads(1, "heta-evaluator")  # begun with the first call
+        self.limited: LimitedCalls | None = None
+        if timeout_s is not None:
+            self.limited = LimitedCalls(
+                timeout_s,
+                what="evaluator",
+                error=_LateError,
+                threads=self._threads,
+                one_at_a_time=True,
+            )
+
+    def close(self) -> None:
+        """Let the thread of ordinary evaluators end."""
+        self._threads.shutdown()
 
     def _users_evaluators(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return which evaluators are to be asked: the asynchronous ones and the others."""
@@ -126,10 +146,22 @@ class Scorer:
         await self._ask(sorted(self._coroutines + self._functions), scores, case, response)
 
     async def ask_coroutines(
-        self, scores: list[EvaluationScore | None], case: BenchmarkCase, response: QueryResponse
+        self,
+        scores: list[EvaluationScore | None],
+        case: BenchmarkCase,
+        response: QueryResponse,
+        *,
+        step: Step | None = None,
     ) -> None:
-        """Fill in the scores of the users' asynchronous evaluators, in order."""
-        await self._ask(self._coroutines, scores, case, response)
+        """Fill in the scores of the users' asynchronous evaluators, in order.
+
+        Args:
+            scores: What `begin` returned.
+            case: The case.
+            response: The response.
+            step: Wraps each coroutine that has a time limit of its own.
+        """
+        await self._ask(self._coroutines, scores, case, response, step)
 
     async def ask_functions(
         self, scores: list[EvaluationScore | None], case: BenchmarkCase, response: QueryResponse
@@ -143,12 +175,36 @@ class Scorer:
         scores: list[EvaluationScore | None],
         case: BenchmarkCase,
         response: QueryResponse,
+        step: Step | None = None,
     ) -> None:
         for index in indices:
             if scores[index] is None:
-                scores[index] = await _evaluate(
-                    self._evaluators[index], self._names[index], case, response
-                )
+                called = await self._call(index, case, response, step)
+                scores[index] = _evaluated(called, self._names[index])
+
+    async def _call(
+        self, index: int, case: BenchmarkCase, response: QueryResponse, step: Step | None
+    ) -> Called:
+        evaluate = self._evaluators[index].evaluate
+        if self.limited is None:
+            return await call(evaluate, case=case, response=response)
+        given = {"case": case, "response": response}
+        return await self.limited.call(evaluate, kwargs=given, who=index, step=step)
+
+    def without_loop(self, scores: Sequence[EvaluationScore | None]) -> list[EvaluationScore]:
+        """Return scores, those that are missing errored because the event loop is blocked.
+
+        Args:
+            scores: What `begin` returned, as far as it was filled in.
+        """
+        message = (
+            "not scored: a query or an evaluator blocks the event loop"
+            f" for longer than {self.timeout_s:g} s"
+        )
+        return [
+            score if score is not None else errored_score(name, "timeout", message)
+            for score, name in zip(scores, self._names, strict=True)
+        ]
 
     def _fill_exempt(
         self, scores: list[EvaluationScore | None], case: BenchmarkCase, case_plan: CasePlan
@@ -264,21 +320,6 @@ def failed_score(name: str, error: EvaluationError | None) -> EvaluationScore:
     return errored_score(name, "execution_error", message)
 
 
-def errored_score(
-    name: str, kind: str, message: str, metadata: Mapping[str, Any] | None = None
-) -> EvaluationScore:
-    """Return a score that was lost, and counts as the worst value.
-
-    Args:
-        name: Name of the metric.
-        kind: Stable kind of error, or the class of an exception.
-        message: One line for people.
-        metadata: Anything to add.
-    """
-    error = {"type": kind, "message": message}
-    return EvaluationScore(name=name, metadata={**(metadata or {}), "error": error})
-
-
 def _raised(name: str, error: Exception) -> EvaluationScore:
     score = errored_score(name, type(error).__name__, exception_text(error))
     where = raised_at(error)
@@ -296,96 +337,17 @@ def _computed(
         return _raised(evaluator.name, error)
 
 
-async def _evaluate(
-    evaluator: BenchmarkEvaluatorProtocol, name: str, case: BenchmarkCase, response: QueryResponse
-) -> EvaluationScore:
-    called = await call(evaluator.evaluate, case=case, response=response)
+class _LateError(Exception):
+    """An evaluator took too long."""
+
+
+def _evaluated(called: Called, name: str) -> EvaluationScore:
+    """Return what an evaluator returned, or why it did not, as a score."""
+    if isinstance(called.error, _LateError):
+        return errored_score(name, "timeout", str(called.error))
     if called.error is not None:
         return _raised(name, called.error)
     try:
         return as_score(called.value, name)
     except Exception as error:  # noqa: BLE001 - attributes of users' objects
         return _raised(name, error)
-
-
-# --- what evaluators return --------------------------------------------------
-
-
-def as_score(returned: Any, name: str) -> EvaluationScore:
-    """Return what an evaluator returned as a score called ``name``.
-
-    Understood are an `EvaluationScore`, a mapping or an object of its shape,
-    and a bare number, truth value or label. What is none of them is an
-    errored score, never a number.
-    """
-    if isinstance(returned, Mapping) and "value" in returned:
-        value, passed = returned["value"], returned.get("passed")
-        metadata = returned.get("metadata")
-    elif hasattr(returned, "value") and hasattr(returned, "metadata"):
-        value, passed = returned.value, getattr(returned, "passed", None)
-        metadata = returned.metadata
-    else:
-        value, passed, metadata = returned, None, None
-        if value is None:
-            return errored_score(name, "wrong_type", "the evaluator returned None")
-    known = plain(metadata, max_nodes=_METADATA_NODES)
-    return _checked(name, value, passed, known if isinstance(known, dict) else {})
-
-
-def _checked(name: str, value: Any, passed: Any, metadata: dict[str, Any]) -> EvaluationScore:
-    if metadata.get("error"):
-        error = metadata["error"]
-        if not isinstance(error, dict):
-            metadata["error"] = {"type": "evaluator", "message": str(error)}
-        return EvaluationScore(name=name, metadata=metadata)
-    if metadata.get("skipped") or metadata.get("unjudged"):
-        return EvaluationScore(name=name, metadata=metadata)
-    if value is None:
-        return errored_score(name, "no_value", "a score without value and reason", metadata)
-    number, problem = _value(value)
-    verdict, odd_verdict = _verdict(passed)
-    problem = problem or odd_verdict
-    if problem is not None:
-        return errored_score(name, *problem, metadata)
-    if verdict is None and isinstance(number, bool):
-        verdict = number
-    return EvaluationScore(name=name, value=number, passed=verdict, metadata=metadata)
-
-
-def _value(value: Any) -> tuple[float | bool | str | None, tuple[str, str] | None]:
-    """Return the value as Python's own type, or what is wrong with it."""
-    value = _unwrapped(value)
-    if isinstance(value, bool):
-        return value, None
-    if isinstance(value, str):
-        return plain_text(value, 1_000), None
-    try:
-        number = float(value) if not isinstance(value, bytes | bytearray) else None
-    except OverflowError:
-        number = math.inf
-    except (TypeError, ValueError):
-        number = None
-    if number is None:
-        kind = type(value).__name__
-        return None, ("wrong_type", f"a score is a number, a bool or a label, not a {kind}")
-    if not math.isfinite(number):
-        return None, ("non_finite", f"the score is {number}")
-    return number, None
-
-
-def _verdict(passed: Any) -> tuple[bool | None, tuple[str, str] | None]:
-    passed = _unwrapped(passed)
-    if passed is None or isinstance(passed, bool):
-        return passed, None
-    return None, ("wrong_type", f"passed is true, false or None, not a {type(passed).__name__}")
-
-
-def _unwrapped(value: Any) -> Any:
-    """Return numpy's and torch's scalars as Python's; everything else as it is."""
-    item = getattr(value, "item", None)
-    if not callable(item) or isinstance(value, type):
-        return value
-    try:
-        return item()
-    except (TypeError, ValueError):  # an array of several values
-        return value

@@ -13,6 +13,7 @@ from pytest_heta.protocols import BenchmarkEvaluatorProtocol, BenchmarkProtocol
 
 __all__ = [
     "as_suite",
+    "check_seconds",
     "check_whole",
     "is_benchmark_shaped",
     "kind_of",
@@ -101,6 +102,23 @@ def check_whole(name: str, value: int | None, least: int, where: str) -> None:
         where=where,
         hint=f"use a whole number from {least}",
     )
+
+
+def check_seconds(name: str, value: float | None, where: str) -> None:
+    """Check a time limit, which may be left out.
+
+    Raises:
+        ConfigurationError: naming it, if it is not a positive number of seconds.
+    """
+    if value is None:
+        return
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value < float("inf"):
+        raise ConfigurationError(
+            f"{name} = {value!r} is not allowed",
+            where=where,
+            hint="use a positive number of seconds",
+        )
 
 
 def listed_texts(name: str, values: Sequence[str], where: str) -> tuple[str, ...]:

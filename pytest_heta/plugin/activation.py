@@ -19,6 +19,7 @@ from pytest_heta.errors import HetaError, did_you_mean
 from pytest_heta.models import EvaluationReport
 from pytest_heta.plugin import fixtures
 from pytest_heta.plugin._signals import end_on_sigterm
+from pytest_heta.plugin._watching import make_watchdog
 from pytest_heta.plugin.caching import check_cache_dir
 from pytest_heta.plugin.collect import CollectionPlugin
 from pytest_heta.plugin.collector import ResultCollector
@@ -62,6 +63,7 @@ def activate(config: pytest.Config) -> None:
     check_cache_dir(config, options)
     run = Run(config, options, recipes, gates, baseline)
     config.stash[RUN] = run
+    run.watchdog = make_watchdog(config, options)
     config.add_cleanup(run.close)
     register = config.pluginmanager.register
     if options.list_only:

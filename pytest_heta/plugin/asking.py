@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from pytest_heta.core._limited import LimitedCalls
 from pytest_heta.core.concurrency import has_coroutine_query, query_concurrency
 from pytest_heta.core.pace import DEFAULT_RETRIES, Limits, Pace
 from pytest_heta.core.prefetch import Prefetch
-from pytest_heta.core.query import QueryOutcome
+from pytest_heta.core.query import QueryOutcome, blocked_query, query_limits
 from pytest_heta.core.questions import Answer, Questions
 from pytest_heta.core.sample import ask_sample
 from pytest_heta.core.spool import MAIN_SLOT, FlightRecorder, Spool, suspects
+from pytest_heta.errors import LoopBlockedError
 from pytest_heta.plugin import _phases
 from pytest_heta.plugin._case_function import PARAMETER, CaseFunction
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
@@ -49,6 +51,8 @@ class Asking:
         self.knowledge_base: Any = None
         self.news: tuple[str, int] | None = None
         self._told_problem = False
+        self._limited: LimitedCalls | None = None
+        self._watched = ExitStack()
 
     def _begun_recorder(self, path: Path) -> FlightRecorder | None:
         try:
@@ -76,6 +80,8 @@ class Asking:
         if unit is not self.unit or knowledge_base is not self.knowledge_base:
             self.stop()
             self.unit, self.knowledge_base = unit, knowledge_base
+            if self._run.options.timeout is not None:
+                self._limited = query_limits(self._run.options.timeout)
         if self._coming.place(item) is None:
             self._look_ahead(item)
         index = self._coming.place(item)
@@ -112,12 +118,13 @@ class Asking:
         return index is not None and self._prefetch is not None and self._prefetch.is_ready(index)
 
     def take_problem(self) -> str | None:
-        """Return why something is not written down; each once, for the next report."""
+        """Return why something is not as expected; each once, for the next report."""
         if self._spool.problem is not None and not self._told_problem:
             self._told_problem = True
             problem = self._spool.problem
             self._problems.append(f"responses are not written down as they come: {problem}")
-        return self._problems.pop() if self._problems else None
+        problems, self._problems = self._problems, []
+        return "; ".join(problems) or None
 
     @property
     def asks_here(self) -> bool:
@@ -126,11 +133,14 @@ class Asking:
 
     def stop(self) -> None:
         """Ask no more of the current unit: its knowledge base is about to be closed."""
-        prefetch, self._prefetch = self._prefetch, None
+        unit, self.unit, self.knowledge_base = self.unit, None, None
+        limited, self._limited = self._limited, None
         self._coming = Line(())
-        self.unit = self.knowledge_base = None
-        if prefetch is not None:
-            prefetch.close()
+        self._stop_looking_ahead()
+        if unit is not None and limited is not None:
+            self._problems += limited.warnings
+            if unit.entry.scorer.limited is not None:
+                unit.entry.scorer.limited.renew()
 
     def close(self) -> None:
         """Stop, and close the files."""
@@ -152,18 +162,25 @@ class Asking:
             self._recorder.slots[MAIN_SLOT] = 0
 
     def _ask_alone(self, item: pytest.Item) -> Answer:
-        entry, sample = self._entry(), sample_of(item)
-        with self.marked(item):
-            outcome, cold = self._run.wait_for(
-                ask_sample(
-                    self.knowledge_base,
-                    entry.plan,
-                    sample,
-                    asked=entry.asked,
-                    warmup=self._run.options.warmup,
-                    pace=self._pace(),
-                )
-            )
+        entry, sample, limited = self._entry(), sample_of(item), self._limited
+        work = ask_sample(
+            self.knowledge_base,
+            entry.plan,
+            sample,
+            asked=entry.asked,
+            warmup=self._run.options.warmup,
+            limited=limited,
+            pace=self._pace(),
+        )
+        with self.marked(item), self._run.watched(self._run.options.timeout):
+            if limited is None:
+                outcome, cold = self._run.wait_for(work)
+            else:
+                try:
+                    # In the thread that an ordinary knowledge base was built in.
+                    outcome, cold = self._run.loop.run(work)
+                except LoopBlockedError:
+                    outcome, cold = blocked_query(limited), False
         self._spool.add(entry.plan.label, sample, outcome, cold=cold)
         return Answer(outcome=outcome, cold=cold)
 
@@ -188,9 +205,7 @@ class Asking:
 
     def _look_ahead(self, item: pytest.Item) -> None:
         """Let the items that come next be asked with this one, if they may be."""
-        if self._prefetch is not None:
-            self._prefetch.close()
-            self._prefetch = None
+        self._stop_looking_ahead()
         if not self._may_look_ahead(item):
             self._coming = Line(())
             self.news = (self._entry().plan.label, 1)
@@ -225,7 +240,15 @@ class Asking:
             routes_output=item.config.getoption("capture", default="no") != "no",
             limits=Limits(timeout_s=self._run.options.timeout, pace=self._pace()),
         )
+        self._watched.enter_context(self._run.watched(self._run.options.timeout))
         self.news = (entry.plan.label, self._prefetch.concurrency)
+
+    def _stop_looking_ahead(self) -> None:
+        prefetch, self._prefetch = self._prefetch, None
+        if prefetch is not None:
+            prefetch.close()
+            self._problems += prefetch.warnings
+        self._watched.close()
 
     def _may_look_ahead(self, item: pytest.Item) -> bool:
         if _phases.fixture_scope(item, "heta_kb") == "function":

@@ -13,6 +13,7 @@ from pytest_heta.core.fast_record import FastRecords, Record
 from pytest_heta.core.plan import BenchmarkPlan, FailOn, Sample
 from pytest_heta.core.questions import Answer
 from pytest_heta.core.result import case_result, encode_result
+from pytest_heta.errors import LoopBlockedError
 from pytest_heta.models import (
     BenchmarkCase,
     EvaluationCaseResult,
@@ -182,8 +183,11 @@ class CaseItem:
             case_plan = self._entry.plan.cases[self.sample.case]
             scores = scorer.begin(self.case, case_plan, outcome.response, outcome.error)
         if outcome.response is not None and any(score is None for score in scores):
-            with asking.marked(self._item):
-                self._run.wait_for(scorer.ask(scores, self.case, outcome.response))
+            with asking.marked(self._item), self._run.watched(scorer.timeout_s):
+                try:
+                    self._run.wait_for(scorer.ask(scores, self.case, outcome.response))
+                except LoopBlockedError:
+                    return scorer.without_loop(scores)
         return cast("list[EvaluationScore]", scores)
 
     def _show_printed(self, printed: Printed) -> None:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import shutil
+from asyncio import AbstractEventLoop
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pytest
 
-from pytest_heta.core._deadline import bounded
-from pytest_heta.core._loop import leave_own_thread
+from pytest_heta.core._deadline import build_within, close_within, closing_limit, took_longer
 from pytest_heta.core._plain import exception_text, portable_name
 from pytest_heta.core.build import (
     BuiltKnowledgeBase,
     build_knowledge_base,
     close_knowledge_base,
+    closes_on_loop,
     failed_build,
     knowledge_base_name,
 )
 from pytest_heta.core.cache import is_cacheable
-from pytest_heta.errors import BuildError, BuildTimeoutError, HetaError
+from pytest_heta.errors import BuildError, BuildTimeoutError, HetaError, LoopBlockedError
 from pytest_heta.models import BenchmarkManifest, UnitBuild
 from pytest_heta.plugin.collect import UnitNode
 from pytest_heta.plugin.execution import CLOSING, DATASET, UNIT_BUILD, WAS_BUILT, CaseItem
@@ -54,7 +55,7 @@ class RunUnit:
     def __init__(self, run: Run, node: UnitNode) -> None:
         self._run = run
         self._node = node
-        self._opened: list[BuiltKnowledgeBase] = []
+        self._opened: list[tuple[BuiltKnowledgeBase, AbstractEventLoop | None]] = []
         self.benchmark: BenchmarkManifest = node.entry.plan.benchmark
         self.unit_id = node.unit.unit_id
         self.document_ids = node.unit.document_ids
@@ -131,35 +132,44 @@ class RunUnit:
             failure = BuildError(exception_text(error), where=f"run unit {self.unit_id}")
             self._note(failed_build(self.unit_id, failure, len(keys)))
             raise failure from error
-        self._opened.append(built)
+        self._opened.append((built, self._run.loop.current))
         self._note(built.build)
         return built.knowledge_base
 
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """Carry out a build within its time, where an ordinary one can be left behind."""
-        options = self._run.options
-        if options.build_timeout is not None:
-            return self._run.loop.run(self._within(work, options.build_timeout))
-        if options.timeout is not None:
-            return self._run.loop.run(work)
-        return self._run.wait_for(work)
-
-    async def _within(self, work: Coroutine[Any, Any, T], limit_s: float) -> T:
-        try:
-            built: T = await bounded(work, limit_s)
-        except TimeoutError as error:
-            leave_own_thread()
-            raise BuildTimeoutError(
-                f"building took longer than {limit_s:g} s", where=f"run unit {self.unit_id}"
-            ) from error
-        return built
-
-    def _close(self, knowledge_base: Any) -> str | None:
-        """Close a knowledge base in the thread that it was built in."""
-        work, options = close_knowledge_base(knowledge_base), self._run.options
-        if options.timeout is None and options.build_timeout is None:
+        options, where = self._run.options, f"run unit {self.unit_id}"
+        limit_s = options.build_timeout
+        if limit_s is None and options.timeout is None:
             return self._run.wait_for(work)
-        return self._run.loop.run(work)
+        with self._run.watched(limit_s):
+            try:
+                return self._run.loop.run(build_within(work, limit_s, where))
+            except LoopBlockedError as error:
+                raise BuildTimeoutError(
+                    took_longer("building", limit_s or 0.0, blocks=True),
+                    where=where,
+                    hint=error.hint,
+                ) from error
+
+    def _close(self, knowledge_base: Any, loop: AbstractEventLoop | None) -> str | None:
+        """Close a knowledge base where it was built, within its time.
+
+        Where its thread was left behind with a call that took too long, an
+        ordinary one is closed in another thread.
+        """
+        options = self._run.options
+        limit_s = closing_limit(options.timeout, options.build_timeout)
+        if limit_s is None:
+            return self._run.wait_for(close_knowledge_base(knowledge_base))
+        if loop is not self._run.loop.current and closes_on_loop(knowledge_base):
+            return "its event loop is blocked by a coroutine"
+        work = close_within(close_knowledge_base(knowledge_base), limit_s)
+        with self._run.watched(limit_s):
+            try:
+                return self._run.loop.run(work)
+            except LoopBlockedError:
+                return took_longer("closing", limit_s, blocks=True)
 
     def _note(self, build: UnitBuild) -> None:
         """Leave the build with the unit's node, for the next report."""
@@ -176,12 +186,12 @@ class RunUnit:
         """Close what was built, and remove the workspace."""
         opened, self._opened = self._opened, []
         try:
-            for built in reversed(opened):
-                problem = self._close(built.knowledge_base)
+            for built, loop in reversed(opened):
+                problem = self._close(built.knowledge_base, loop)
                 if problem is not None:
                     self._node.stash[CLOSING] = problem
         finally:
-            for built in opened:  # also those that an interrupt has left open
+            for built, _ in opened:  # also those that an interrupt has left open
                 built.release()
             if self._folder.exists():
                 shutil.rmtree(self._folder, ignore_errors=True)

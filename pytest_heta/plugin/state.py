@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Coroutine, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 import pytest
 
 from pytest_heta.core._loop import LoopThread
+from pytest_heta.core._watchdog import Watchdog
 from pytest_heta.core.cache import KnowledgeBaseCache
 from pytest_heta.core.fast_record import FastRecords
 from pytest_heta.core.gates import Gate, measures_of_gates
@@ -55,10 +56,15 @@ class PlanEntry:
     fast_records: FastRecords | None = None
     """What makes the records of ordinary samples; made when it is needed."""
 
+    timeout_s: float | None = None
+    """Seconds that an evaluator may take; None for any time."""
+
     @cached_property
     def scorer(self) -> Scorer:
         """What scores the plan's responses."""
-        return Scorer(self.evaluators, self.plan.metrics, top_k=self.plan.top_k)
+        return Scorer(
+            self.evaluators, self.plan.metrics, top_k=self.plan.top_k, timeout_s=self.timeout_s
+        )
 
 
 class Run:
@@ -81,6 +87,8 @@ class Run:
         refusals: Why suites cannot be run as they are declared.
         recording: Where results are written down, and those of earlier sessions.
         fingerprints: What the plans are about, by plan label and part.
+        watchdog: Ends the process if its interpreter does not come back; None
+            if nobody wants that.
     """
 
     def __init__(
@@ -109,6 +117,7 @@ class Run:
         self._owns_directory = False
         self._loaded: dict[int, tuple[Suite, LoadedBenchmark | HetaError]] = {}
         self._staged: dict[str, StagedDocuments | HetaError] = {}
+        self.watchdog: Watchdog | None = None
         self.recording = Recording(self, self._worker_input.get("heta_run", {}))
 
     # -- folders and the event loop -------------------------------------------
@@ -182,6 +191,12 @@ class Run:
         """Carry out a step of the core, on the plugin's own event loop where it needs one."""
         return self.loop.drive(coroutine)
 
+    def watched(self, limit_s: float | None) -> AbstractContextManager[None]:
+        """Watch meanwhile users' code that may take so many seconds; None for any time."""
+        if limit_s is None or self.watchdog is None:
+            return nullcontext()
+        return self.watchdog.watch(limit_s)
+
     def close(self) -> None:
         """Stop the event loop and remove what only this session needs."""
         if not self.is_worker:
@@ -189,6 +204,9 @@ class Run:
         if self._loop is not None:
             self._loop.close()
             self._loop = None
+        if self.options.timeout is not None:
+            for entry in self.entries.values():
+                entry.scorer.close()
         cache = self.__dict__.get("kb_cache")
         if cache is not None and not self.is_worker:
             cache.prune(all_runs=True)
@@ -228,7 +246,13 @@ class Run:
                 f"benchmark {plan.label!r} is declared in {known.suite_id} and in {suite_id}",
                 hint="give one of them another name: suite(…, name=…)",
             )
-        entry = PlanEntry(plan=plan, loaded=loaded, evaluators=evaluators, recipe=recipe)
+        entry = PlanEntry(
+            plan=plan,
+            loaded=loaded,
+            evaluators=evaluators,
+            recipe=recipe,
+            timeout_s=self.options.timeout,
+        )
         self.entries[plan.label] = entry
         self.plans[plan.label] = plan
         return entry

@@ -27,11 +27,11 @@ def at_once(_attempt: int, _error: BaseException) -> float:
     return 0.0
 
 
-def calls(*answers: Any) -> tuple[Callable[[], Awaitable[Called]], list[int]]:
+def calls(*answers: Any) -> tuple[Callable[[int], Awaitable[Called]], list[int]]:
     """Return a call that gives the answers one by one, the last for ever, and its attempts."""
     made: list[int] = []
 
-    async def call() -> Called:
+    async def call(_attempt: int) -> Called:
         answer = answers[min(len(made), len(answers) - 1)]
         made.append(len(made))
         if isinstance(answer, Exception):
@@ -41,7 +41,7 @@ def calls(*answers: Any) -> tuple[Callable[[], Awaitable[Called]], list[int]]:
     return call, made
 
 
-def ask(pace: Pace, call: Callable[[], Awaitable[Called]]) -> Called:
+def ask(pace: Pace, call: Callable[[int], Awaitable[Called]]) -> Called:
     return asyncio.run(pace.ask(call))
 
 
@@ -92,7 +92,7 @@ class TestRetries:
         assert asked == [(1, "status 500"), (2, "status 429")]
 
     def test_an_interrupt_goes_through(self):
-        async def call() -> Called:
+        async def call(_attempt: int) -> Called:
             raise KeyboardInterrupt
 
         pace = Pace(retries=3, pause=at_once)
@@ -133,7 +133,7 @@ class Service:
         self.most = 0
         self.refused = 0
 
-    async def answer(self) -> Called:
+    async def answer(self, _attempt: int) -> Called:
         self.running += 1
         self.most = max(self.most, self.running)
         try:
@@ -202,7 +202,7 @@ class TestAdaptiveLimit:
             assert pace.limit == 1
             gate = asyncio.Event()
 
-            async def slow() -> Called:
+            async def slow(_attempt: int) -> Called:
                 await gate.wait()
                 return Called("slow", None, 0.0)
 
@@ -222,7 +222,7 @@ class TestRate:
         async def begun_at() -> list[float]:
             pace, begun = Pace(per_second=50), []
 
-            async def call() -> Called:
+            async def call(_attempt: int) -> Called:
                 begun.append(time.monotonic())
                 return Called("answer", None, 0.0)
 

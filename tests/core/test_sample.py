@@ -4,6 +4,7 @@ import asyncio
 
 from pytest_heta.core.plan import PlanSettings
 from pytest_heta.core.sample import ask_sample, score_sample
+from pytest_heta.core.score import Scorer
 
 
 def asked_in_order(fakes, plan, *, warmup):
@@ -46,9 +47,10 @@ def test_the_record_has_scores_and_identity(fakes, tmp_path):
     sample = list(plan.samples())[1]
     knowledge_base = fakes.KnowledgeBase(lambda text, mode: fakes.hits("d"))
     outcome, cold = asyncio.run(ask_sample(knowledge_base, plan, sample, asked=set()))
+    scorer = Scorer((), (), top_k=plan.top_k)
     record = asyncio.run(
         score_sample(
-            (), plan, sample, case=case, outcome=outcome, cold=cold, metadata={"node_id": "n"}
+            scorer, plan, sample, case=case, outcome=outcome, cold=cold, metadata={"node_id": "n"}
         )
     )
     assert (record.case_id, record.query_mode, record.scores) == ("q1", "exact", ())
