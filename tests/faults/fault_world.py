@@ -346,11 +346,6 @@ class Run:
         pytest.fail(f"{why}: {output.decode('utf-8', 'replace')}")
 
 
-_PASSING = frozenset(
-    {"worker", "latency_ms", "cold", "reused", "session", "attempts", "concurrency"}
-)
-
-
 def comparable(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return the results of a report by case, without what differs between any two runs."""
 
@@ -359,11 +354,12 @@ def comparable(report: Mapping[str, Any]) -> dict[str, Any]:
             return {
                 key: strip(item)
                 for key, item in value.items()
-                if key not in _PASSING and not key.endswith("_ms")
+                if key not in {"worker", "cold"} and not key.endswith("_ms")
             }
         return [strip(item) for item in value] if isinstance(value, list) else value
 
     results = report["case_results"]
-    found = {result["case_id"]: strip(result) for result in results}
+    # How a result was come by is told in its metadata.
+    found = {result["case_id"]: strip({**result, "metadata": None}) for result in results}
     assert len(found) == len(results)
     return found
