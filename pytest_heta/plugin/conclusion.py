@@ -23,9 +23,12 @@ from pytest_heta.plugin.fingerprints import fingerprints
 from pytest_heta.plugin.gates import emit_errors, emit_gates, uncovered_errors
 from pytest_heta.plugin.options import refuse, source_of
 from pytest_heta.plugin.state import Run, will_run
+from pytest_heta.plugin.withdrawal import withdraw_reports
 from pytest_heta.reports import suite_properties, write_reports
 
 __all__ = ["ConclusionPlugin"]
+
+_ENDED_EARLY: Final = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
 
 _MOST_NAMED: Final = 100
 """Missing samples that a report names."""
@@ -52,6 +55,7 @@ class ConclusionPlugin:
         self._gates: tuple[ResolvedGate, ...] | None = None
         self._gates_counted = False
         self._interrupted: str | None = None
+        self._is_collected = False
         self.reports: list[EvaluationReport] = []
         self.gates: tuple[GateResult, ...] = ()
         self.written: list[Path] = []
@@ -73,6 +77,9 @@ class ConclusionPlugin:
             self._resolve_gates()
         if self._run.fingerprints:
             self._run.recording.compare(self._run.fingerprints)
+        if self._run.selected:
+            paths = [path for _, path in self._targets]
+            withdraw_reports(self._run, paths, "the run has not ended")
 
     def _check_shown_case(self) -> None:
         run, show = self._run, self._run.options.show
@@ -96,12 +103,18 @@ class ConclusionPlugin:
         except HetaError as error:
             raise pytest.UsageError(str(error)) from error
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """Note that the tests are known, where workers collect them."""
+        self._is_collected = True
+
     # Inside the terminal's own wrapper, which writes the last percentage.
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Decide the gates when the tests have run, as tests of their own."""
         if session.config.option.collectonly:
             return (yield)
+        self._is_collected = getattr(session.config.option, "dist", "no") == "no"
         if will_run(session):
             if self._run.entries:
                 self._run.fingerprints = fingerprints(self._run, session)
@@ -258,6 +271,10 @@ class ConclusionPlugin:
         """Write the report files, and the aggregates into the JUnit file."""
         config = session.config
         if config.option.collectonly or exitstatus == pytest.ExitCode.USAGE_ERROR:
+            return
+        if not self._is_collected and exitstatus in _ENDED_EARLY:
+            paths = [path for _, path in self._targets]
+            withdraw_reports(self._run, paths, "it ended while tests were collected")
             return
         if not self._run.selected:
             # A run that was to ask nothing leaves the report of the last one alone.

@@ -178,10 +178,9 @@ class Recording:
         parent = self._runs_dir
         if parent is not None:
             try:
-                parent.mkdir(parents=True, exist_ok=True)
                 RunFolder.prune(parent)
                 return RunFolder.create(parent, run_id=run_id)
-            except (OSError, HetaError) as error:
+            except HetaError as error:
                 if self._run.options.runs_dir is not None:
                     raise pytest.UsageError(f"{self._source}: {error}") from error
                 self.problem = exception_text(error)

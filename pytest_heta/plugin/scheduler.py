@@ -60,10 +60,13 @@ class _Worker:
         collected: Whether it has the run's collection.
         unit: The unit of the last tests it was sent.
         low: It is sent more when it has fewer tests than these.
+        is_gone: Whether it could not be sent anything: it has died, and the word
+            of that is still to come.
     """
 
     pending: dict[int, None] = field(default_factory=dict)
     collected: bool = False
+    is_gone: bool = False
     unit: Unit | None = None
     low: int = _LEAST_PENDING
 
@@ -314,7 +317,7 @@ class UnitScheduling:
                 del takers[node]
 
     def _can_take(self, node: Any, worker: _Worker) -> bool:
-        return worker.collected and not node.shutting_down
+        return worker.collected and not worker.is_gone and not node.shutting_down
 
     def _feed(self, node: Any, worker: _Worker) -> bool:
         """Send a worker its next tests, or to its end; return whether it may want more."""
@@ -340,9 +343,15 @@ class UnitScheduling:
         chunk = self._work.take(worker.unit, others)
         if not chunk.tests:
             return False
+        try:
+            node.send_runtest_some(chunk.tests)
+        except OSError:
+            # It died while others were seen to: pytest-xdist tells of it later.
+            worker.is_gone = True
+            self._work.put_back({chunk.unit: chunk.tests})
+            return False
         worker.unit = chunk.unit
         # The queries of a split unit go on overlapping only if its next shard comes in time.
         worker.low = max(_LEAST_PENDING, len(chunk.tests) // 2 if chunk.more else 0)
         worker.pending.update(dict.fromkeys(chunk.tests))
-        node.send_runtest_some(chunk.tests)
         return True

@@ -20,12 +20,15 @@ class Worker:
         self.sent: list[list[int]] = []
         self.queue: list[int] = []
         self.shutting_down = False
+        self.is_dead = False
 
     def __repr__(self) -> str:
         return self.gateway.id
 
     def send_runtest_some(self, indices) -> None:
         assert not self.shutting_down
+        if self.is_dead:
+            raise OSError("cannot send (already closed?)")
         self.sent.append(list(indices))
         self.queue += indices
 
@@ -35,6 +38,8 @@ class Worker:
     @property
     def can_run(self) -> bool:
         """A worker runs a test when it knows the next one, or that there is none."""
+        if self.is_dead:
+            return False
         return len(self.queue) > 1 or (self.shutting_down and bool(self.queue))
 
 
@@ -654,6 +659,37 @@ def test_idle_worker_waits_for_what_a_dying_one_leaves():
     run.step(dies, killers={"u::b[0]"})
     run.finish()
     assert run.names() == [*unit("a", 6), *unit("b", 6)[1:]]
+
+
+def test_what_cannot_be_sent_to_one_who_has_died_too_goes_to_others():
+    run = Run({"a": 6, "b": 6, "c": 6}, workers=3)
+    run.watch.restarts = 1
+    first, second, third = run.workers
+    second.is_dead = True
+    run.step(first, killers={"u::a[0]"})
+    assert (len(second.sent), third.sent) == (1, [[12, 13, 14, 15, 16, 17], [1, 2, 3, 4, 5]])
+    run.die(second, "u::b[0]")
+    run.finish()
+    assert run.names() == [*unit("c", 6), *unit("a", 6)[1:]]
+    assert run.scheduler.left() == unit("b", 6)[1:]
+
+
+@pytest.mark.parametrize("restarts", [2, 3])
+def test_who_died_with_nothing_to_do_is_not_blamed_for_what_it_never_got(restarts):
+    run = Run({"a": 1, "b": 6, "c": 1}, workers=3)
+    run.watch.restarts = restarts
+    dies, idle, other = run.workers
+    for worker in (idle, other):
+        worker.queue.clear()
+        run.scheduler.mark_test_complete(worker, worker.sent[0][0])
+    idle.shutting_down = other.shutting_down = False
+    idle.is_dead = True
+    run.step(dies, killers={"u::b[0]"})
+    assert not idle.queue
+    run.die(idle, None)
+    run.finish()
+    assert run.names() == unit("b", 6)[1:]
+    assert run.scheduler.left() == []
 
 
 def test_what_nobody_is_left_for_is_known():
