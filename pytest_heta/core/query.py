@@ -11,6 +11,7 @@ from pytest_heta.core._loop import Called, call, is_coroutine_function
 from pytest_heta.core.build import available_modes
 from pytest_heta.core.plan import DEFAULT_MODE
 from pytest_heta.errors import (
+    DocumentUnavailableError,
     HetaError,
     QueryError,
     QueryTimeoutError,
@@ -19,7 +20,7 @@ from pytest_heta.errors import (
 )
 from pytest_heta.models import EvaluationError, QueryResponse
 
-__all__ = ["PreparedQuery", "QueryOutcome", "as_response", "query_case"]
+__all__ = ["PreparedQuery", "QueryOutcome", "as_response", "not_asked", "query_case"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,8 @@ class QueryOutcome:
 
     Attributes:
         response: The response, None if the query failed.
-        error: Why it failed: ``error_type`` is ``query`` or
-            ``response_invalid``.
+        error: Why it failed: ``error_type`` is ``query``, ``timeout``,
+            ``response_invalid`` or ``document_unavailable``.
         latency_ms: Milliseconds inside ``query``; None if it failed.
         exception: What was raised, for a traceback; it is in no record.
     """
@@ -38,6 +39,11 @@ class QueryOutcome:
     error: EvaluationError | None = None
     latency_ms: float | None = None
     exception: Exception | None = field(default=None, compare=False, repr=False)
+
+
+def not_asked(error: DocumentUnavailableError) -> QueryOutcome:
+    """Return the outcome of a query that was not asked, for a document that is not there."""
+    return QueryOutcome(error=evaluation_error(error, "document_unavailable"))
 
 
 class PreparedQuery:

@@ -20,6 +20,7 @@ from pytest_heta.core._threads import DaemonThreads
 from pytest_heta.core.aggregate import build_report, dataset_metadata, summarise_mode
 from pytest_heta.core.build import (
     BuiltKnowledgeBase,
+    build_error_type,
     build_knowledge_base,
     close_knowledge_base,
     failed_build,
@@ -49,6 +50,7 @@ from pytest_heta.core.plan import (
     load_benchmark,
     plan_benchmark,
 )
+from pytest_heta.core.query import QueryOutcome, not_asked
 from pytest_heta.core.result import ResponseLevel, failed_result
 from pytest_heta.core.sample import ask_sample, score_sample, warm_up
 from pytest_heta.core.snapshot import config_snapshot, git_commit
@@ -268,7 +270,7 @@ async def _run_unit(
             key=key,
         )
     except HetaError as error:
-        failure = evaluation_error(error, "build")
+        failure = evaluation_error(error, build_error_type(error))
         build = failed_build(unit.unit_id, error, len(keys))
         run.builds.append(build)
         yield UnitBuilt(build=build)
@@ -326,13 +328,11 @@ class _AskingUnit:
 
     async def ask(self, sample: Sample) -> tuple[Sample, EvaluationCaseResult]:
         run = self._run
-        if run.options.warmup:
-            async with self._warming:
-                await self._warm_up(sample)
-        with call_in_threads(self._threads):
-            outcome, cold = await ask_sample(
-                self._knowledge_base, run.plan, sample, asked=self._asked
-            )
+        missing = run.staged.problem_of(sample.case) if run.staged is not None else None
+        if missing is not None:
+            outcome, cold = not_asked(missing), False
+        else:
+            outcome, cold = await self._outcome(sample)
         result = await score_sample(
             run.evaluators,
             run.plan,
@@ -344,6 +344,14 @@ class _AskingUnit:
             is_document=run.staged.knows if run.staged is not None else None,
         )
         return sample, result
+
+    async def _outcome(self, sample: Sample) -> tuple[QueryOutcome, bool]:
+        run = self._run
+        if run.options.warmup:
+            async with self._warming:
+                await self._warm_up(sample)
+        with call_in_threads(self._threads):
+            return await ask_sample(self._knowledge_base, run.plan, sample, asked=self._asked)
 
     async def _warm_up(self, sample: Sample) -> None:
         await warm_up(
