@@ -300,7 +300,7 @@ def run(  # noqa: PLR0913 - one keyword for each option
         concurrency: Queries at the same time; None for the recipe's
             ``max_concurrency``, else 8 for asynchronous and 1 for ordinary ones.
         responses: How much of each response the report keeps.
-        strict: Whether judged documents outside the corpus are an error.
+        strict: Whether what ``pytest-heta validate`` warns of is an error.
         workspace: Folder for the run's files; None for a temporary one, which
             is removed.
         cache_dir: Folder that keeps knowledge bases for later runs, if the

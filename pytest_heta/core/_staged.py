@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
@@ -18,6 +18,7 @@ from pytest_heta.errors import DocumentUnavailableError
 __all__ = [
     "CONTENTS",
     "DatasetFacts",
+    "NamedDocuments",
     "StagedDocuments",
     "StagedStore",
 ]
@@ -67,6 +68,18 @@ class StagedStore:
         if not self.exists(key):
             raise KeyError(key)
         return key
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocuments(Container[str]):
+    """Ids of all documents that a benchmark names, also of those that cannot be read."""
+
+    readable: StageIndex
+    problems: Mapping[str, str]
+
+    def __contains__(self, document_id: object) -> bool:
+        """Whether the benchmark names a document of this id."""
+        return document_id in self.readable or document_id in self.problems
 
 
 class DatasetFacts(NamedTuple):
@@ -120,6 +133,11 @@ class StagedDocuments:
     missing_gold: Mapping[str, tuple[str, ...]]
     affected_count: int
     _index: StageIndex = field(repr=False)
+
+    @property
+    def documents(self) -> Container[str]:
+        """Ids of all documents that the benchmark names."""
+        return NamedDocuments(self._index, self.problems)
 
     def knows(self, document_id: str) -> bool:
         """Whether the benchmark has a document of this id."""

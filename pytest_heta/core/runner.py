@@ -86,7 +86,7 @@ class RunnerOptions:
         responses: How much of each response is kept.
         warmup: Queries of each unit and mode that are asked first, unmeasured.
         concurrency: Queries at the same time; None for what the recipe says.
-        strict: Whether judged documents outside the corpus are an error.
+        strict: Whether what ``pytest-heta validate`` warns of is an error.
         root: Folder whose git commit is noted; None for none.
         cache: Saved knowledge bases of other runs; None to build all.
     """

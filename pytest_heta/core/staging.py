@@ -12,22 +12,23 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType
 from typing import Any, BinaryIO, Final, cast
 
-from pytest_heta.core._dangling import Dangling, dangling_documents, unjudged_cases
+from pytest_heta.core._dangling import Dangling, dangling_documents
+from pytest_heta.core._findings import checked_files, odd_cases, odd_documents
 from pytest_heta.core._locks import acquire, file_lock
 from pytest_heta.core._loop import enter_loop
 from pytest_heta.core._plain import canonical_json, exception_text, plain, portable_name
-from pytest_heta.core._stage_index import ROWS, StageIndex, StageIndexWriter
+from pytest_heta.core._stage_index import StageIndex, StageIndexWriter
 from pytest_heta.core._staged import (
     CONTENTS,
     DatasetFacts,
+    NamedDocuments,
     StagedDocuments,
     StagedStore,
 )
@@ -69,8 +70,7 @@ async def stage_documents(
         root: Folder that all processes of the run share.
         run_key: What the benchmark is called in the run that ``root`` belongs
             to and that no other run uses; None if ``root`` outlives runs.
-        strict: Whether what is odd is an error: all warnings, empty documents,
-            and cases that expect nothing where an evaluator needs judgments.
+        strict: Whether what ``pytest-heta validate`` would warn of is an error.
 
     Raises:
         DuplicateIdError: if two documents have the same id.
@@ -92,7 +92,7 @@ async def stage_documents(
         raise BenchmarkError(
             f"the documents cannot be staged: {exception_text(error)}", where=where
         ) from error
-    if strict and (odd := _oddities(loaded, staged)):
+    if strict and (odd := list(_oddities(loaded, staged))):
         raise BenchmarkError(
             "; ".join(odd), where=where, hint="correct the dataset, or run without strict"
         )
@@ -271,7 +271,7 @@ def _read_stage(loaded: LoadedBenchmark, folder: Path) -> StagedDocuments:
     index = StageIndex(folder, done["document_count"])
     problems: dict[str, str] = dict(done["problems"])
     cases = loaded.cases.values()
-    dangling = dangling_documents(cases, loaded.units, _Named(index, problems))
+    dangling = dangling_documents(cases, loaded.units, NamedDocuments(index, problems))
     missing_gold = unavailable_gold(cases, problems)
     affected = len(affected_cases(missing_gold, loaded.units, problems))
     count = len(index) + len(problems)
@@ -291,17 +291,6 @@ def _read_stage(loaded: LoadedBenchmark, folder: Path) -> StagedDocuments:
         affected_count=affected,
         _index=index,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Named(Container[str]):
-    """All documents that the dataset names."""
-
-    readable: StageIndex
-    problems: Mapping[str, str]
-
-    def __contains__(self, document_id: object) -> bool:
-        return document_id in self.readable or document_id in self.problems
 
 
 def _dataset_digest(loaded: LoadedBenchmark, documents: str) -> str:
@@ -338,20 +327,16 @@ def _is_flat(case: BenchmarkCase) -> bool:
     return True
 
 
-def _oddities(loaded: LoadedBenchmark, staged: StagedDocuments) -> list[str]:
-    """Return what a strict run refuses."""
-    odd = [*loaded.warnings, *staged.warnings]
-    with (staged.root / ROWS).open("rb") as lines:
-        rows = [row for row in map(json.loads, lines) if not row["size"]]
-    empty = [row["document_id"] for row in rows]
-    if empty:
-        odd.append(f"empty documents: {len(empty)} ({first_of(empty, _SHOWN_IDS)})")
-    if any(getattr(evaluator, "requires_judgment", False) for evaluator in loaded.evaluators):
-        unjudged = unjudged_cases(loaded.cases.values())
-        if unjudged:
-            listed = first_of(unjudged, _SHOWN_IDS)
-            odd.append(f"queries without a judgment: {len(unjudged)} ({listed})")
-    return odd
+def _oddities(loaded: LoadedBenchmark, staged: StagedDocuments) -> Iterator[str]:
+    """Yield what a strict run refuses: all that ``pytest-heta validate`` warns of."""
+    yield from loaded.warnings
+    yield from staged.warnings  # judgments are among them
+    found = [*odd_cases(loaded), *odd_documents(staged)]
+    if loaded.workspace is not None:
+        _, oddities = checked_files(loaded.suite.benchmark, loaded.workspace)
+        found += oddities
+    for finding in found:
+        yield finding.message
 
 
 def _warnings(dangling: Dangling) -> Iterator[str]:
