@@ -24,7 +24,7 @@ _SHOWN: Final = 3
 # as Latin-1 or cp1252, such as "Ã©". Both also as JSON may write them.
 _DOUBTFUL: Final = re.compile(
     "\ufffd|(?<![A-ZÀ-Þ])[ÂÃ][\u0080-\u00bf]|â€"
-    r"|\\u[fF]{3}[dD]|\\u00[cC][23]\\u00[89abAB]|\\u00[eE]2\\u20[aA][cC]"
+    r"|\\u[fF]{3}[dD]|(?<![A-Z])\\u00[cC][23]\\u00[89abAB]|\\u00[eE]2\\u20[aA][cC]"
 )
 
 
