@@ -60,17 +60,29 @@ def odd_cases(loaded: LoadedBenchmark) -> Iterator[Finding]:
         yield from _listed("unjudged-query", "queries without a judgment", unjudged)
     empty = [name for name, case in cases.items() if not case.query.strip()]
     yield from _listed("empty-query", "empty queries", empty)
-    texts = ((case.query.strip(), name) for name, case in cases.items() if case.query.strip())
+    # Other knowledge bases may well be asked the same.
+    texts = (
+        ((unit.unit_id, text), name)
+        for unit in loaded.units
+        for name in unit.case_ids
+        if (text := cases[name].query.strip())
+    )
     yield from _listed("duplicate-query", "queries of the same text", _repeated(texts))
 
 
-def odd_documents(staged: StagedDocuments) -> Iterator[Finding]:
+def odd_documents(loaded: LoadedBenchmark, staged: StagedDocuments) -> Iterator[Finding]:
     """Yield what is odd about the contents of documents."""
     with (staged.root / ROWS).open(encoding="ascii", newline="\n") as lines:
         rows = [json.loads(line) for line in lines]
     empty = [row["document_id"] for row in rows if not row["size"]]
     yield from _listed("empty-document", "empty documents", empty)
-    texts = ((row["sha256"], row["document_id"]) for row in rows if row["size"])
+    contents = {row["document_id"]: row["sha256"] for row in rows if row["size"]}
+    texts = (
+        ((unit.unit_id, contents[name]), name)
+        for unit in loaded.units
+        for name in unit.document_ids or contents
+        if name in contents
+    )
     yield from _listed("duplicate-document", "documents of the same text", _repeated(texts))
 
 
@@ -78,7 +90,8 @@ def _repeated(pairs: Iterable[tuple[Hashable, str]]) -> list[str]:
     groups: dict[Hashable, list[str]] = defaultdict(list)
     for text, name in pairs:
         groups[text].append(name)
-    return [" = ".join(names) for names in groups.values() if len(names) > 1]
+    repeated = (" = ".join(names) for names in groups.values() if len(names) > 1)
+    return list(dict.fromkeys(repeated))  # units may share them
 
 
 def _listed(code: str, what: str, ids: Iterable[str]) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ async def validate_benchmark(benchmark: BenchmarkProtocol, folder: Path) -> Vali
     except HetaError as error:
         return Validation(_with(errors, error), found, None, *counts)
     errors = (*errors, *_unavailable(staged.problems, staged.affected_count, len(cases)))
-    found = (*found, *odd_judgments(loaded, staged), *odd_documents(staged))
+    found = (*found, *odd_judgments(loaded, staged), *odd_documents(loaded, staged))
     return Validation(errors, found, staged.document_count, *counts)
 
 

@@ -331,7 +331,7 @@ def _oddities(loaded: LoadedBenchmark, staged: StagedDocuments) -> Iterator[str]
     """Yield what a strict run refuses: all that ``pytest-heta validate`` warns of."""
     yield from loaded.warnings
     yield from staged.warnings  # judgments are among them
-    found = [*odd_cases(loaded), *odd_documents(staged)]
+    found = [*odd_cases(loaded), *odd_documents(loaded, staged)]
     if loaded.workspace is not None:
         _, oddities = checked_files(loaded.suite.benchmark, loaded.workspace)
         found += oddities

@@ -61,6 +61,17 @@ def test_a_path_that_is_not_there_is_a_wrong_argument(tmp_path, capsys):
     assert "there is no" in capsys.readouterr().err
 
 
+def test_the_same_text_in_another_unit_is_not_odd(validate):
+    documents = [{"id": f"{unit}{n}", "text": "x", "unit": unit} for unit, n in ("a1", "b1", "b2")]
+    cases = [
+        {"id": f"{unit}{n}", "query": "x", "unit": unit, "answer": "y"} for unit, n in ("a1", "b1")
+    ]
+    _, lines = validate(documents, cases)
+    assert lines[:-1] == [
+        "warning: [duplicate-document] DATA: documents of the same text: 1 (b1 = b2)"
+    ]
+
+
 BEIR = {
     "corpus.jsonl": [{"_id": "a", "text": "x"}],
     "queries.jsonl": [{"_id": "q", "text": "x"}],
