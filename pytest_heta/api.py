@@ -308,7 +308,7 @@ def run(  # noqa: PLR0913 - one keyword for each option
         retries: How often a query is asked again after an error that may pass.
         rate: Queries that may be begun in a time, such as ``10/s``; None for any number.
         responses: How much of each response the report keeps.
-        strict: Whether judged documents outside the corpus are an error.
+        strict: Whether what ``pytest-heta validate`` warns of is an error.
         workspace: Folder for the run's files; None for a temporary one, which
             is removed.
         cache_dir: Folder that keeps knowledge bases for later runs, if the

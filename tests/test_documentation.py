@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
+from pytest_heta.cli import main
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
-    r"^<!-- (?P<kind>file|run)(?:: (?P<what>[^\n]+))? -->\n```\w*\n(?P<text>.*?)^```$",
+    r"^<!-- (?P<kind>file|run|output)(?:: (?P<what>[^\n]+))? -->\n```\w*\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 DEMO_CASE = re.compile(r"bench_demo\.py::(\w+)::[\w-]+::\w+\[([^\]\n]+)\]")
@@ -28,12 +31,17 @@ WITH_COMMANDS = [page for page in PAGES if any(kind == "run" for kind, _, _ in e
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_examples_run_as_printed(page: Path, pytester: pytest.Pytester) -> None:
+def test_examples_run_as_printed(
+    page: Path, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Files are written, and commands run, in the page's order.
 
-    ``<!-- run -->`` promises exit code 0, ``<!-- run: 1 -->`` exit code 1.
+    ``<!-- run -->`` promises exit code 0, ``<!-- run: 1 -->`` exit code 1, and
+    ``<!-- output -->`` what the last ``pytest-heta`` prints, with … for any end
+    of a line.
     """
     pytester.makeini("[pytest]\n")
+    printed: list[str] = []
     for kind, what, text in examples(page):
         if kind == "file":
             assert what is not None
@@ -41,11 +49,28 @@ def test_examples_run_as_printed(page: Path, pytester: pytest.Pytester) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             continue
+        if kind == "output":
+            assert [
+                _shown(line, expected) for line, expected in zip_longest(printed, text.splitlines())
+            ] == text.splitlines()
+            continue
         for command in text.strip().replace("\\\n", " ").splitlines():
             program, *arguments = shlex.split(command)
+            if program == "pytest-heta":
+                capsys.readouterr()
+                assert main(arguments) == int(what or 0), command
+                printed = capsys.readouterr().out.splitlines()
+                continue
             assert program == "pytest"
             result = pytester.runpytest_inprocess("-p", "no:randomly", "-W", "error", *arguments)
             assert result.ret == int(what or 0), command
+
+
+def _shown(line: str | None, expected: str | None) -> str | None:
+    """Return a line as the page prints it."""
+    begin = (expected or "").partition("…")[0]
+    is_cut = line is not None and begin != expected and line.startswith(begin)
+    return expected if is_cut else line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

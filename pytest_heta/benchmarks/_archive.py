@@ -23,12 +23,21 @@ __all__ = ["extract"]
 _CHUNK: Final = 1 << 20
 _SMALL: Final = 1 << 20
 """Up to this many bytes any ratio of compression is harmless."""
-_MOST_MEMBERS: Final = 100_000
+_MOST_LEVELS: Final = 100
+"""Folders within folders; a name is not to take longer to look at than its file to write."""
+_BLOCK: Final = 512
+_ENCRYPTED: Final = 0x1
+_AGAIN: Final = "download it again"
 _COMPRESSIONS: Final = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open))
 
 
 def extract(
-    archive: Path, folder: Path, *, max_bytes: int = 50 * 2**30, max_ratio: float = 200
+    archive: Path,
+    folder: Path,
+    *,
+    max_bytes: int = 50 * 2**30,
+    max_ratio: float = 200,
+    max_members: int = 100_000,
 ) -> Path:
     """Extract a zip or tar archive into a folder that appears only when it is complete.
 
@@ -37,14 +46,16 @@ def extract(
         folder: The folder to make; it must not be there.
         max_bytes: Most bytes that the members may have together.
         max_ratio: Most bytes that come of one byte of the archive, beyond 1 MiB.
+        max_members: Most files and folders.
 
     Returns:
         The folder.
 
     Raises:
-        ArchiveError: if the archive is damaged or no archive, is too large, holds
-            a link, a device, a name twice or a name outside the folder, or if
-            the folder is there or cannot be written.
+        ArchiveError: if the archive is damaged, cut off, encrypted or no
+            archive, is too large, holds a link, a device, a name twice (also
+            in other letter case) or a name outside the folder, or if the
+            folder is there or cannot be written.
     """
     where = str(archive)
     if folder.exists():
@@ -54,13 +65,13 @@ def extract(
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         most = min(max_bytes, max(_SMALL, int(max_ratio * archive.stat().st_size)))
-        _Extraction(archive, temporary / "content", most).run()
+        _Extraction(archive, temporary / "content", most, max_members).run()
         (temporary / "content").rename(folder)
     except HetaError:
         raise
     except Exception as error:  # zipfile and tarfile raise nearly anything on garbage
         message = f"it cannot be extracted: {type(error).__name__}: {error}"
-        raise ArchiveError(message, where=where, hint="download it again") from error
+        raise ArchiveError(message, where=where, hint=_AGAIN) from error
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -70,16 +81,20 @@ def extract(
 class _Extraction:
     """One archive on its way into a folder."""
 
-    def __init__(self, archive: Path, folder: Path, most: int) -> None:
+    def __init__(self, archive: Path, folder: Path, most: int, most_members: int) -> None:
         self._archive = archive
         self._folder = folder
         self._left = most
-        self._seen: dict[str, bool] = {}
+        self._seen: dict[str, bool] = {}  # whether it is a folder
         self._members = 0
+        self._most_members = most_members
 
     def run(self) -> None:
         self._folder.mkdir()
-        if zipfile.is_zipfile(self._archive):
+        with self._archive.open("rb") as file:
+            # By its beginning: a tar may end in a zip.
+            is_zip = file.read(2) == b"PK"
+        if is_zip:
             self._zip()
         else:
             self._tar()
@@ -90,6 +105,8 @@ class _Extraction:
                 kind = stat.S_IFMT(info.external_attr >> 16)
                 if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                     self._refuse(f"{shown(info.filename)} is a link or a device")
+                if info.flag_bits & _ENCRYPTED:
+                    self._refuse(f"{shown(info.filename)} is encrypted", "extract it by hand")
                 path = self._place(info.filename, is_folder=info.is_dir())
                 if not info.is_dir():
                     with file.open(info) as content:
@@ -108,8 +125,12 @@ class _Extraction:
             with tarfile.open(fileobj=bounded, mode="r|") as file:
                 for member in file:
                     self._tar_member(file, member)
+                end = file.offset
             while bounded.read(_CHUNK):  # the checksum stands at the end
                 pass
+            # The module takes whatever it cannot read for the end.
+            if bounded.size < end + _BLOCK or bounded.last_content > end:
+                self._refuse("it is cut off or damaged: its end is not where it should be", _AGAIN)
 
     def _tar_member(self, file: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         if member.issparse() or not (member.isreg() or member.isdir()):
@@ -121,20 +142,27 @@ class _Extraction:
 
     def _place(self, name: str, *, is_folder: bool) -> Path:
         self._members += 1
-        if self._members > _MOST_MEMBERS:
-            self._refuse(f"it has more than {_MOST_MEMBERS} members")
+        if self._members > self._most_members:
+            self._refuse(f"it has more than {self._most_members} members")
         relative = PurePosixPath(name)
         outside = relative.is_absolute() or ".." in relative.parts or "\\" in name or "\0" in name
         if outside or re.match("[A-Za-z]:", name) or not (relative.parts or is_folder):
             self._refuse(f"the name {shown(name)} could lead out of the folder")
-        # Some file systems do not tell these apart.
-        key = unicodedata.normalize("NFC", str(relative)).casefold()
-        if key in self._seen and not (is_folder and self._seen[key]):
-            self._refuse(f"the name {shown(name)} stands in it twice")
-        self._seen[key] = is_folder
+        if len(relative.parts) > _MOST_LEVELS:
+            self._refuse(f"the name {shown(name)} has more than {_MOST_LEVELS} levels")
+        self._note(relative, is_folder=is_folder)
+        for parent in relative.parents:
+            self._note(parent, is_folder=True)
         path = self._folder / relative
         (path if is_folder else path.parent).mkdir(parents=True, exist_ok=True)
         return path
+
+    def _note(self, path: PurePosixPath, *, is_folder: bool) -> None:
+        # Some file systems do not tell these apart.
+        key = unicodedata.normalize("NFC", str(path)).casefold()
+        if key in self._seen and not (is_folder and self._seen[key]):
+            self._refuse(f"the name {shown(str(path))} stands in it twice")
+        self._seen[key] = is_folder
 
     def _write(self, path: Path, content: IO[bytes]) -> None:
         with path.open("xb") as target:
@@ -147,21 +175,30 @@ class _Extraction:
     def refuse_size(self) -> None:
         self._refuse("it is too large when extracted, or compressed too well to be true")
 
-    def _refuse(self, message: str) -> None:
-        raise ArchiveError(message, where=str(self._archive), hint="do not trust its source")
+    def _refuse(self, message: str, hint: str = "do not trust its source") -> None:
+        raise ArchiveError(message, where=str(self._archive), hint=hint)
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that ends in an error after so many bytes."""
+    """A stream that ends in an error after so many bytes.
+
+    Attributes:
+        size: Bytes that were read.
+        last_content: Where the last of them stands that is not zero, from 1.
+    """
 
     def __init__(self, stream: IO[bytes], most: int, extraction: _Extraction) -> None:
         self._stream = stream
         self._left = most
         self._extraction = extraction
+        self.size = self.last_content = 0
 
     def read(self, size: int = -1) -> bytes:
         data = self._stream.read(size)
         self._left -= len(data)
         if self._left < 0:
             self._extraction.refuse_size()
+        if content := len(data.rstrip(b"\0")):
+            self.last_content = self.size + content
+        self.size += len(data)
         return data

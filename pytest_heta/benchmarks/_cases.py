@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from pytest_heta.benchmarks._checking import FilesCheck
 from pytest_heta.benchmarks._documents import ID_FIELDS
 from pytest_heta.benchmarks._record import Record, kind_of
 from pytest_heta.errors import DuplicateIdError, shown
 from pytest_heta.models import BenchmarkCase, BenchmarkEvidence, BenchmarkExpected
 
-__all__ = ["CASE_ID_FIELDS", "case_documents", "case_unit", "jsonl_case"]
+__all__ = [
+    "CASE_ID_FIELDS",
+    "case_documents",
+    "case_unit",
+    "jsonl_case",
+    "note_case_ids",
+    "note_ids",
+]
 
 CASE_ID_FIELDS: Final = ("case_id", "id", "_id")
 """Names under which a case's id may stand."""
@@ -35,6 +43,7 @@ _EVIDENCE_FIELDS: Final = (
     "relevance",
     "metadata",
 )
+_EVIDENCE_IDS: Final = ("reference_id", "document_id")
 _LOCATOR_IDS: Final = ("document_id", "document_ids")
 
 
@@ -49,6 +58,30 @@ def jsonl_case(record: Record) -> BenchmarkCase:
         labels=record.mapping("labels"),
         metadata={**extras, **record.mapping("metadata")},
     )
+
+
+def note_ids(check: FilesCheck, kind: str, record: Record, names: Iterable[str]) -> None:
+    """Note how the ids below some names of a record are written."""
+    for name in names:
+        check.note_id(kind, record.fields.get(name), record)
+
+
+def note_case_ids(check: FilesCheck, record: Record) -> None:
+    """Note how a case writes its own id, and those of documents."""
+    note_ids(check, "case", record, CASE_ID_FIELDS)
+    expected = record.fields.get("expected")
+    inner = expected if isinstance(expected, dict) else {}
+    for source in (record.fields.get("evidence"), inner.get("evidence")):
+        for item in source if isinstance(source, list) else ():
+            ids = [item.get(name) for name in _EVIDENCE_IDS] if isinstance(item, dict) else [item]
+            for value in ids:
+                check.note_id("document", value, record)
+    documents = record.fields.get("documents")
+    for item in documents if isinstance(documents, list) else ():
+        if isinstance(item, dict):
+            note_ids(check, "document", record.child("documents", item), ID_FIELDS)
+        else:
+            check.note_id("document", item, record)
 
 
 def case_unit(record: Record) -> str | None:

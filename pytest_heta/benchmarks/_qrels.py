@@ -11,16 +11,16 @@ space. Rows that fit none of them, or more than one, are errors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from pytest_heta.benchmarks._places import location
-from pytest_heta.benchmarks._reading import read_lines
-from pytest_heta.errors import DatasetInvalidError, DuplicateIdError, shown
+from pytest_heta.benchmarks._reading import read_lines, refuse
+from pytest_heta.errors import DatasetInvalidError, DuplicateIdError, HetaError, shown
 from pytest_heta.models import LARGEST_GRADE
 
-__all__ = ["Judgment", "Judgments", "read_judged_queries", "read_judgments"]
+__all__ = ["Judgment", "Judgments", "judgments_of", "read_judged_queries", "read_judgments"]
 
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _HEADERS: Final = (
@@ -68,54 +68,87 @@ def read_judgments(path: Path, expected: str) -> Judgments:
 
     Grades keep their fractions and their sign.
 
+    Args:
+        path: The file.
+        expected: What the folder should hold, for the error when it is missing.
+
     Raises:
         DatasetNotFoundError: if there is no such file.
         DatasetInvalidError: if a row is not a judgment, or there is none.
         DuplicateIdError: if a document is judged twice for a query, be it
             with the same grade.
     """
+    return judgments_of(path, read_lines(path, expected))
+
+
+def judgments_of(
+    path: Path,
+    lines: Iterable[tuple[int, str]],
+    on_error: Callable[[HetaError], None] = refuse,
+) -> Judgments:
+    """Return the judgments on the lines of a qrels file.
+
+    Args:
+        path: The file.
+        lines: Its lines with their numbers.
+        on_error: Called with what is wrong with a row; if it returns, the row
+            is left out.
+
+    Raises:
+        DatasetInvalidError: if there is no judgment, or the layout is not clear.
+    """
     judgments: Judgments = {}
-    twice: DuplicateIdError | None = None
-    for row in _read_rows(path, expected):
+    twice: list[DuplicateIdError] = []
+    for row in _rows_of(path, lines, on_error):
         documents = judgments.setdefault(row.query, {})
-        if twice is None and row.document in documents:
-            # Kept until the end: a file read in the wrong layout has many of these.
-            twice = DuplicateIdError(
+        if row.document not in documents:
+            documents[row.document] = Judgment(row.grade, row.line)
+            continue
+        # Kept until the end: a file read in the wrong layout has many of these.
+        twice.append(
+            DuplicateIdError(
                 f"document {shown(row.document)} is judged twice for query {shown(row.query)},"
                 f" first at {location(path, documents[row.document].line)}",
                 where=location(path, row.line),
                 hint="keep one of the two rows",
             )
-        documents[row.document] = Judgment(row.grade, row.line)
-    if twice is not None:
-        raise twice
+        )
+    for error in twice:
+        on_error(error)
     return judgments
 
 
 def read_judged_queries(path: Path, expected: str) -> set[str]:
     """Return the ids of the queries that have a row in a qrels file."""
-    return {row.query for row in _read_rows(path, expected)}
+    return {row.query for row in _rows_of(path, read_lines(path, expected), refuse)}
 
 
-def _read_rows(path: Path, expected: str) -> Iterator[_Row]:
+def _rows_of(
+    path: Path, lines: Iterable[tuple[int, str]], on_error: Callable[[HetaError], None]
+) -> Iterator[_Row]:
     layout: _Layout | None = None
     found = False
     # A four-column file is TREC's if its second column is the iteration. Where
     # that is not plain, the third column must not look like a grade.
     unplain: int | None = None
     all_numbers = True
-    for number, line in read_lines(path, expected):
+    for number, line in lines:
         if layout is None:
             layout = _detect(path, number, line)
             if layout.header:
                 continue
-        cells = _cells(path, number, line, layout)
         found = True
-        if layout.columns == len(_HEADERS) and not layout.header:
-            all_numbers = all_numbers and _NUMBER.fullmatch(cells[2]) is not None
-            if unplain is None and not _is_plain_iteration(path, number, cells[1]):
-                unplain = number
-        yield _Row(number, cells[0], cells[-2], _grade(path, number, cells[-1]))
+        try:
+            cells = _cells(path, number, line, layout)
+            if layout.columns == len(_HEADERS) and not layout.header:
+                all_numbers = all_numbers and _NUMBER.fullmatch(cells[2]) is not None
+                if not _is_plain_iteration(path, number, cells[1]):
+                    unplain = unplain or number
+            row = _Row(number, cells[0], cells[-2], _grade(path, number, cells[-1]))
+        except DatasetInvalidError as error:
+            on_error(error)
+            continue
+        yield row
     if not found:
         raise DatasetInvalidError("the file holds no judgment", where=location(path), hint=_LAYOUTS)
     if unplain is not None and all_numbers:

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from pytest_heta.benchmarks._places import location, missing_file
 from pytest_heta.benchmarks._record import Record, kind_of
-from pytest_heta.errors import DatasetInvalidError, shown
+from pytest_heta.errors import DatasetInvalidError, HetaError, shown
 
-__all__ = ["read_lines", "read_records"]
+__all__ = ["read_lines", "read_records", "record_of", "refuse"]
 
 MAX_DEPTH: Final = 100
 """Deepest nesting of lists and objects in a record; reports must be able to write it again."""
@@ -29,12 +29,21 @@ _BOM: Final = "\ufeff"
 # --- lines -------------------------------------------------------------------
 
 
-def read_lines(path: Path, expected: str) -> Iterator[tuple[int, str]]:
+def refuse(error: HetaError) -> None:
+    """Raise an error of a line: what loading does, where checking goes on."""
+    raise error
+
+
+def read_lines(
+    path: Path, expected: str, on_error: Callable[[HetaError], None] = refuse
+) -> Iterator[tuple[int, str]]:
     """Yield number and text of every line that is not blank, without its end.
 
     Args:
         path: The file.
         expected: What the folder should hold, for the error when it is missing.
+        on_error: Called with what is wrong with a line; if it returns, the
+            line is left out.
 
     Raises:
         DatasetNotFoundError: if there is no such file.
@@ -45,7 +54,11 @@ def read_lines(path: Path, expected: str) -> Iterator[tuple[int, str]]:
         # and reports an undecodable byte without its line.
         with path.open("rb") as file:
             for number, raw in enumerate(file, 1):
-                line = _decode(raw, path, number)
+                try:
+                    line = _decode(raw, path, number)
+                except DatasetInvalidError as error:
+                    on_error(error)
+                    continue
                 if line and not line.isspace():
                     yield number, line
     except FileNotFoundError:
@@ -176,18 +189,27 @@ def read_records(path: Path, expected: str) -> Generator[Record]:
     found = False
     for number, line in read_lines(path, expected):
         found = True
-        try:
-            value = _parse(line)
-        except _RefusedError as error:
-            raise DatasetInvalidError(
-                str(error), where=location(path, number), hint="one JSON object on each line"
-            ) from None
-        if not isinstance(value, dict):
-            raise DatasetInvalidError(
-                f"{shown(value)} is {kind_of(value)}, not an object",
-                where=location(path, number),
-                hint="one JSON object on each line",
-            )
-        yield Record(path, number, value)
+        yield record_of(path, number, line)
     if not found:
         raise DatasetInvalidError("the file holds no record", where=location(path))
+
+
+def record_of(path: Path, number: int, line: str) -> Record:
+    """Return the JSON object on a line.
+
+    Raises:
+        DatasetInvalidError: if there is something else.
+    """
+    try:
+        value = _parse(line)
+    except _RefusedError as error:
+        raise DatasetInvalidError(
+            str(error), where=location(path, number), hint="one JSON object on each line"
+        ) from None
+    if not isinstance(value, dict):
+        raise DatasetInvalidError(
+            f"{shown(value)} is {kind_of(value)}, not an object",
+            where=location(path, number),
+            hint="one JSON object on each line",
+        )
+    return Record(path, number, value)

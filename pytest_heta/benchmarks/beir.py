@@ -12,18 +12,20 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_heta.benchmarks._checking import CheckedFiles, FilesCheck
 from pytest_heta.benchmarks._documents import beir_document
 from pytest_heta.benchmarks._naming import benchmark_name
 from pytest_heta.benchmarks._places import located, location, missing_file
 from pytest_heta.benchmarks._qrels import (
     Judgment,
     Judgments,
+    judgments_of,
     read_judged_queries,
     read_judgments,
 )
 from pytest_heta.benchmarks._reading import read_records
 from pytest_heta.benchmarks._record import IdLines, Record, check_gold
-from pytest_heta.errors import DatasetInvalidError, shown
+from pytest_heta.errors import DatasetInvalidError, DatasetNotFoundError, shown
 from pytest_heta.evaluators import as_evaluator
 from pytest_heta.models import (
     BenchmarkCase,
@@ -119,14 +121,36 @@ class BeirBenchmark:
         folder = located(self.path, workspace.root_dir)
         for name in self._files():
             if not (folder / name).is_file():
-                expected = self._expected()
-                splits = qrels_splits(folder)
-                if name.startswith("qrels/") and splits:
-                    expected += f"; splits that are there: {', '.join(splits)}"
-                raise missing_file(folder / name, expected)
+                raise self._missing(folder, name)
         return PreparedBenchmark(
             manifest=self.manifest, root_dir=folder, resources=self.resources()
         )
+
+    def check_files(self, workspace: BenchmarkWorkspace) -> CheckedFiles:
+        """Return all that is wrong or odd about the files, where loading stops at the first."""
+        folder, check = located(self.path, workspace.root_dir), FilesCheck()
+        for name in self._files():
+            if not (folder / name).is_file():
+                check.note(self._missing(folder, name), folder / name)
+        corpus, queries, qrels = (folder / name for name in self._files())
+        ids = IdLines("document")
+        for record in check.records(corpus, self._expected()) if check.is_right(corpus) else ():
+            with check.noting(corpus):
+                check.note_id("document", record.fields.get("_id"), record)
+                ids.add(beir_document(record).document_id, record)
+        ids = IdLines("query")
+        for record in check.records(queries, self._expected()) if check.is_right(queries) else ():
+            with check.noting(queries):
+                check.note_id("query", record.fields.get("_id"), record)
+                ids.add(record.identifier("_id"), record)
+                _case(record, record.identifier("_id"), {})
+        if check.is_right(qrels):
+            with check.noting(qrels):
+                lines = check.lines(qrels, self._expected())
+                judged = judgments_of(qrels, lines, lambda error: check.note(error, qrels))
+                if check.is_right(queries):
+                    _check_all_asked({key: judged[key] for key in judged if key not in ids}, qrels)
+        return check.result()
 
     async def documents(self, prepared: PreparedBenchmark) -> AsyncIterator[BenchmarkDocument]:
         """Yield the documents in the corpus's order.
@@ -190,6 +214,13 @@ class BeirBenchmark:
 
     def _expected(self) -> str:
         return ", ".join(self._files())
+
+    def _missing(self, folder: Path, name: str) -> DatasetNotFoundError:
+        expected = self._expected()
+        splits = qrels_splits(folder)
+        if name.startswith("qrels/") and splits:
+            expected += f"; splits that are there: {', '.join(splits)}"
+        return missing_file(folder / name, expected)
 
     def _qrels(self, folder: Path) -> Path:
         return folder / "qrels" / f"{self.split}.tsv"

@@ -17,24 +17,37 @@ __all__ = ["benchmark_from_folder"]
 _PREFERRED_SPLITS: Final = ("test", "dev", "validation", "valid", "val")
 
 
-def benchmark_from_folder(path: str | PathLike[str]) -> BenchmarkProtocol | None:
+def benchmark_from_folder(
+    path: str | PathLike[str], *, split: str | None = None
+) -> BenchmarkProtocol | None:
     """Return the benchmark that a folder holds, None if it holds none.
 
     A folder with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/`` is a
     `BeirBenchmark`, one with ``cases.jsonl`` a `JsonlBenchmark`. Only names
     are looked at: no file is opened and none is written.
 
+    Args:
+        path: The folder.
+        split: Which judgments of a BEIR folder to take; None for ``test``,
+            else ``dev`` or ``validation``, else the only ones.
+
     Raises:
         DatasetNotFoundError: if a BEIR folder has no judgments.
-        ConfigurationError: if it has several splits and none that is an
-            obvious choice (``test``, else ``dev`` or ``validation``).
+        ConfigurationError: if it has several splits and none of these, or a
+            split is given and the folder has none.
     """
     # The folder was named where the session runs, not in a suite's root.
     folder = Path(path).absolute()
     is_beir = _is_file(folder / "corpus.jsonl") and _is_file(folder / "queries.jsonl")
     if is_beir and (folder / "qrels").is_dir():
-        return BeirBenchmark(folder, split=_choose_split(folder))
+        return BeirBenchmark(folder, split=split or _choose_split(folder))
     if _is_file(folder / "cases.jsonl"):
+        if split is not None:
+            raise ConfigurationError(
+                f"there is no split {split!r}",
+                where=location(folder),
+                hint="only folders in BEIR's layout have splits",
+            )
         return JsonlBenchmark(folder)
     if is_beir:
         raise DatasetNotFoundError(

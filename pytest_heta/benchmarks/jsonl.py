@@ -8,7 +8,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from pytest_heta.benchmarks._cases import jsonl_case
+from pytest_heta.benchmarks._cases import (
+    case_documents,
+    case_unit,
+    jsonl_case,
+    note_case_ids,
+    note_ids,
+)
+from pytest_heta.benchmarks._checking import CheckedFiles, FilesCheck
 from pytest_heta.benchmarks._dataset import (
     EXPECTED,
     DatasetFiles,
@@ -158,6 +165,27 @@ class JsonlBenchmark:
                 "documents": None if files.documents is None else str(files.documents),
             },
         )
+
+    def check_files(self, workspace: BenchmarkWorkspace) -> CheckedFiles:
+        """Return all that is wrong or odd about the files, where loading stops at the first."""
+        files, check = self._files(workspace.root_dir), FilesCheck()
+        ids, case_ids = IdLines("document"), IdLines("case")
+        if files.documents is not None:
+            boundary = self._boundary(files.root, files.documents)
+            for record in check.records(files.documents, EXPECTED):
+                with check.noting(files.documents):
+                    note_ids(check, "document", record, ID_FIELDS)
+                    ids.add(jsonl_document(record, boundary).document_id, record)
+        boundary = self._boundary(files.root, files.cases)
+        for record in check.records(files.cases, EXPECTED):
+            with check.noting(files.cases):
+                note_case_ids(check, record)
+                case_ids.add(jsonl_case(record).case_id, record)
+                case_unit(record)
+                for _, document in case_documents(record):
+                    if document is not None:
+                        jsonl_document(document, boundary)
+        return check.result()
 
     async def documents(self, prepared: PreparedBenchmark) -> AsyncIterator[BenchmarkDocument]:
         """Yield the documents of the documents file, then those within cases.

@@ -9,7 +9,7 @@ from pytest_heta.errors import DatasetInvalidError, HetaError
 from pytest_heta.evaluators import grades
 from pytest_heta.models import BenchmarkCase, BenchmarkRunUnit
 
-__all__ = ["Dangling", "dangling_documents", "unjudged_cases"]
+__all__ = ["Dangling", "dangling_documents", "relevant_documents", "unjudged_cases"]
 
 
 class Dangling(NamedTuple):
@@ -35,7 +35,7 @@ def dangling_documents(
         units: All run units, their case ids filled in.
         corpus: Ids of all documents.
     """
-    relevant = {case.case_id: _relevant(case) for case in cases}
+    relevant = {case.case_id: relevant_documents(case) for case in cases}
     absent = {name: None for ids in relevant.values() for name in ids if name not in corpus}
     outside: dict[str, None] = {}
     for unit in units:
@@ -62,7 +62,8 @@ def _is_judged(case: BenchmarkCase) -> bool:
         return True
 
 
-def _relevant(case: BenchmarkCase) -> list[str]:
+def relevant_documents(case: BenchmarkCase) -> list[str]:
+    """Return the documents with a grade above 0; none if a grade is no number."""
     try:
         return [name for name, grade in grades(case).items() if grade > 0]
     except DatasetInvalidError:  # the scores of the case say so

@@ -70,6 +70,7 @@ class LoadedBenchmark:
         units: All run units, their case ids filled in.
         evaluators: The evaluators, in order.
         warnings: What is odd about the benchmark.
+        workspace: Folders that it was prepared with; None if it was made by hand.
     """
 
     suite: Suite
@@ -79,6 +80,7 @@ class LoadedBenchmark:
     units: tuple[BenchmarkRunUnit, ...]
     evaluators: tuple[BenchmarkEvaluatorProtocol, ...]
     warnings: tuple[str, ...] = ()
+    workspace: BenchmarkWorkspace | None = None
 
 
 def check_name(kind: str, name: str) -> str:
@@ -138,6 +140,7 @@ async def load_benchmark(suite: Suite, workspace: BenchmarkWorkspace) -> LoadedB
         units=units,
         evaluators=evaluators,
         warnings=tuple(warnings),
+        workspace=workspace,
     )
 
 

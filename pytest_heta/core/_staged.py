@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from pytest_heta.core._part import open_part
 from pytest_heta.core._stage_index import StageIndex
-from pytest_heta.errors import BuildError
+from pytest_heta.core._unavailable import unavailable_error
+from pytest_heta.errors import DocumentUnavailableError
 
 __all__ = [
     "CONTENTS",
     "DatasetFacts",
+    "NamedDocuments",
     "StagedDocuments",
     "StagedStore",
 ]
 
 CONTENTS: Final = "contents.bin"
 """The contents of all documents, one behind the other."""
+
+_NOTED: Final = 100
+"""Documents that reports name with the reason why they cannot be read."""
 
 
 class StagedStore:
@@ -63,6 +70,18 @@ class StagedStore:
         return key
 
 
+@dataclass(frozen=True, slots=True)
+class NamedDocuments(Container[str]):
+    """Ids of all documents that a benchmark names, also of those that cannot be read."""
+
+    readable: StageIndex
+    problems: Mapping[str, str]
+
+    def __contains__(self, document_id: object) -> bool:
+        """Whether the benchmark names a document of this id."""
+        return document_id in self.readable or document_id in self.problems
+
+
 class DatasetFacts(NamedTuple):
     """What staging the documents of a benchmark found out, for its reports.
 
@@ -71,12 +90,18 @@ class DatasetFacts(NamedTuple):
         document_count: Number of documents.
         warnings: What is odd about them.
         dangling: Judged documents that are not in the corpus.
+        unavailable: Why documents cannot be read, by id, of the first of them.
+        unavailable_count: How many documents cannot be read.
+        affected_count: How many cases fail for it.
     """
 
     digest: str
     document_count: int
     warnings: Sequence[str]
     dangling: Sequence[str]
+    unavailable: Mapping[str, str] = MappingProxyType({})
+    unavailable_count: int = 0
+    affected_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +112,14 @@ class StagedDocuments:
         root: Folder they are in.
         digest: SHA-256 of keys, metadata and contents, in the benchmark's order.
         dataset_digest: SHA-256 of the documents, cases and run units.
-        document_count: Number of documents.
+        document_count: Number of documents, also of those that cannot be read.
         size_bytes: Size of their contents.
         warnings: What is odd about them.
         dangling: Judged documents that are not in the corpus.
-        problems: Why the content of a document cannot be read, by its id.
+        problems: Why the content of a document cannot be read, by its id. Such
+            a document has no key: knowledge bases are built without it.
+        missing_gold: Relevant documents among these, by the id of their case.
+        affected_count: Number of cases that cannot be asked.
     """
 
     root: Path
@@ -102,11 +130,25 @@ class StagedDocuments:
     warnings: tuple[str, ...]
     dangling: tuple[str, ...]
     problems: Mapping[str, str]
+    missing_gold: Mapping[str, tuple[str, ...]]
+    affected_count: int
     _index: StageIndex = field(repr=False)
+
+    @property
+    def documents(self) -> Container[str]:
+        """Ids of all documents that the benchmark names."""
+        return NamedDocuments(self._index, self.problems)
 
     def knows(self, document_id: str) -> bool:
         """Whether the benchmark has a document of this id."""
-        return document_id in self._index
+        return document_id in self._index or document_id in self.problems
+
+    def problem_of(self, case_id: str) -> DocumentUnavailableError | None:
+        """Return why a case cannot be asked: no retriever finds what is not there."""
+        gold = self.missing_gold.get(case_id)
+        if gold is None:
+            return None
+        return unavailable_error(gold, self.problems, f"case {case_id}")
 
     def has_key(self, key: str) -> bool:
         """Whether the benchmark has a document behind this key."""
@@ -117,33 +159,44 @@ class StagedDocuments:
         return len(keys) == len(self._index) and tuple(keys) == self._index.all_keys()
 
     def keys(self, document_ids: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the raw keys of documents in the benchmark's order; of all for ().
+        """Return the raw keys of documents in the benchmark's order.
+
+        Args:
+            document_ids: The documents; () for all that can be read.
 
         Raises:
-            BuildError: if one is not in the corpus, or cannot be read.
+            DocumentUnavailableError: if one is not in the corpus or cannot be
+                read, or none can.
         """
+        broken = [name for name in document_ids if name in self.problems]
+        if broken or (self.problems and not len(self._index)):
+            raise unavailable_error(broken or tuple(self.problems), self.problems)
+        if not document_ids:
+            return self._index.all_keys()
         numbers = set()
         for document_id in document_ids:
             number = self._index.number(document_id)
             if number is None:
-                raise BuildError(
+                raise DocumentUnavailableError(
                     f"document {document_id!r} is not in the corpus",
                     hint="add it to the documents, or take it out of the run unit",
                 )
             numbers.add(number)
-        for document_id in document_ids or self.problems:
-            if document_id in self.problems:
-                problem = self.problems[document_id]
-                raise BuildError(f"document {document_id!r} cannot be read: {problem}")
-        if not document_ids:
-            return self._index.all_keys()
         # Never a walk over the corpus: there may be as many units as documents.
         return self._index.keys(sorted(numbers))
 
     @property
     def facts(self) -> DatasetFacts:
         """What staging found out."""
-        return DatasetFacts(self.dataset_digest, self.document_count, self.warnings, self.dangling)
+        return DatasetFacts(
+            self.dataset_digest,
+            self.document_count,
+            self.warnings,
+            self.dangling,
+            dict(islice(self.problems.items(), _NOTED)),
+            len(self.problems),
+            self.affected_count,
+        )
 
     def store(self, keys: Sequence[str]) -> StagedStore:
         """Return a store that sees only ``keys``."""

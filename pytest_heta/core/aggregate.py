@@ -322,6 +322,9 @@ def dataset_metadata(
         ],
         "dangling_ids": list(dataset.dangling) if dataset is not None else [],
         "dataset_documents": dataset.document_count if dataset is not None else None,
+        "unavailable_documents": dict(dataset.unavailable) if dataset is not None else {},
+        "unavailable_document_count": dataset.unavailable_count if dataset is not None else 0,
+        "cases_without_document": dataset.affected_count if dataset is not None else 0,
     }
 
 

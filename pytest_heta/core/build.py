@@ -18,13 +18,20 @@ from pytest_heta.core._loop import Called, call, is_coroutine_function
 from pytest_heta.core._plain import exception_text, plain, portable_name
 from pytest_heta.core._size import format_size
 from pytest_heta.core.cache import CacheEntry, CacheKey, KnowledgeBaseCache, Unkeyed
-from pytest_heta.errors import BuildError, CacheError, HetaError
+from pytest_heta.errors import (
+    BuildError,
+    BuildTimeoutError,
+    CacheError,
+    DocumentUnavailableError,
+    HetaError,
+)
 from pytest_heta.models import UnitBuild
 from pytest_heta.protocols import ObjectStore
 
 __all__ = [
     "BuiltKnowledgeBase",
     "available_modes",
+    "build_error_type",
     "build_knowledge_base",
     "close_knowledge_base",
     "closes_on_loop",
@@ -340,8 +347,15 @@ def failed_build(unit_id: str, error: BaseException, document_count: int = 0) ->
     return UnitBuild(
         unit_id=unit_id,
         document_count=document_count,
-        error=evaluation_error(error, "build"),
+        error=evaluation_error(error, build_error_type(error)),
     )
+
+
+def build_error_type(error: BaseException) -> str:
+    """Return the ``error_type`` of samples whose knowledge base was not built for ``error``."""
+    if isinstance(error, DocumentUnavailableError):
+        return "document_unavailable"
+    return "timeout" if isinstance(error, BuildTimeoutError) else "build"
 
 
 def available_modes(knowledge_base: Any) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pytest_heta.core.pace import Pace
 from pytest_heta.core.plan import DEFAULT_MODE
 from pytest_heta.core.retries import is_rate_limit
 from pytest_heta.errors import (
+    DocumentUnavailableError,
     HetaError,
     QueryError,
     QueryTimeoutError,
@@ -28,6 +29,7 @@ __all__ = [
     "QueryOutcome",
     "as_response",
     "blocked_query",
+    "not_asked",
     "query_case",
     "query_limits",
 ]
@@ -40,7 +42,7 @@ class QueryOutcome:
     Attributes:
         response: The response, None if the query failed.
         error: Why it failed: ``error_type`` is ``query``, ``timeout``,
-            ``rate_limited`` or ``response_invalid``.
+            ``rate_limited``, ``response_invalid`` or ``document_unavailable``.
         latency_ms: Milliseconds inside ``query``; None if it failed.
         exception: What was raised, for a traceback; it is in no record.
         attempts: How often was asked.
@@ -51,6 +53,11 @@ class QueryOutcome:
     latency_ms: float | None = None
     exception: Exception | None = field(default=None, compare=False, repr=False)
     attempts: int = 1
+
+
+def not_asked(error: DocumentUnavailableError) -> QueryOutcome:
+    """Return the outcome of a query that was not asked, for a document that is not there."""
+    return QueryOutcome(error=evaluation_error(error, "document_unavailable"))
 
 
 class PreparedQuery:

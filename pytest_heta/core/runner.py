@@ -21,6 +21,7 @@ from pytest_heta.core._threads import DaemonThreads
 from pytest_heta.core.aggregate import build_report, dataset_metadata, summarise_mode
 from pytest_heta.core.build import (
     BuiltKnowledgeBase,
+    build_error_type,
     build_knowledge_base,
     close_knowledge_base,
     failed_build,
@@ -51,13 +52,13 @@ from pytest_heta.core.plan import (
     load_benchmark,
     plan_benchmark,
 )
-from pytest_heta.core.query import query_limits
+from pytest_heta.core.query import QueryOutcome, not_asked, query_limits
 from pytest_heta.core.result import ResponseLevel, failed_result
 from pytest_heta.core.sample import ask_sample, score_sample, warm_up
 from pytest_heta.core.score import Scorer
 from pytest_heta.core.snapshot import config_snapshot, git_commit
 from pytest_heta.core.staging import StagedDocuments, stage_documents
-from pytest_heta.errors import BuildTimeoutError, HetaError
+from pytest_heta.errors import HetaError
 from pytest_heta.events import (
     CaseCompleted,
     RunCancelled,
@@ -90,7 +91,7 @@ class RunnerOptions:
         concurrency: Queries at the same time; None for what the recipe says.
         retries: How often a query is asked again after an error that may pass.
         rate: Queries that may be begun in a second; None for any number.
-        strict: Whether judged documents outside the corpus are an error.
+        strict: Whether what ``pytest-heta validate`` warns of is an error.
         root: Folder whose git commit is noted; None for none.
         cache: Saved knowledge bases of other runs; None to build all.
         timeout_s: Seconds that a query, and that an evaluator may take; None
@@ -289,8 +290,7 @@ async def _run_unit(
             work, run.options.build_timeout_s, where=f"run unit {unit.unit_id}"
         )
     except HetaError as error:
-        timed_out = isinstance(error, BuildTimeoutError)
-        failure = evaluation_error(error, "timeout" if timed_out else "build")
+        failure = evaluation_error(error, build_error_type(error))
         build = failed_build(unit.unit_id, error, len(keys))
         run.builds.append(build)
         yield UnitBuilt(build=build)
@@ -360,18 +360,11 @@ class _AskingUnit:
 
     async def ask(self, sample: Sample) -> tuple[Sample, EvaluationCaseResult]:
         run = self._run
-        if run.options.warmup:
-            async with self._warming:
-                await self._warm_up(sample)
-        with call_in_threads(self._threads):
-            outcome, cold = await ask_sample(
-                self._knowledge_base,
-                run.plan,
-                sample,
-                asked=self._asked,
-                limited=self._limited,
-                pace=run.pace,
-            )
+        missing = run.staged.problem_of(sample.case) if run.staged is not None else None
+        if missing is not None:
+            outcome, cold = not_asked(missing), False
+        else:
+            outcome, cold = await self._outcome(sample)
         result = await score_sample(
             self._scorer,
             run.plan,
@@ -383,6 +376,21 @@ class _AskingUnit:
             is_document=run.staged.knows if run.staged is not None else None,
         )
         return sample, result
+
+    async def _outcome(self, sample: Sample) -> tuple[QueryOutcome, bool]:
+        run = self._run
+        if run.options.warmup:
+            async with self._warming:
+                await self._warm_up(sample)
+        with call_in_threads(self._threads):
+            return await ask_sample(
+                self._knowledge_base,
+                run.plan,
+                sample,
+                asked=self._asked,
+                limited=self._limited,
+                pace=run.pace,
+            )
 
     async def _warm_up(self, sample: Sample) -> None:
         await warm_up(

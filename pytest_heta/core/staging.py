@@ -12,28 +12,32 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType
 from typing import Any, BinaryIO, Final, cast
 
-from pytest_heta.core._dangling import Dangling, dangling_documents, unjudged_cases
+from pytest_heta.core._dangling import Dangling, dangling_documents
+from pytest_heta.core._findings import checked_files, odd_cases, odd_documents
 from pytest_heta.core._locks import acquire, file_lock
 from pytest_heta.core._loop import enter_loop
 from pytest_heta.core._plain import canonical_json, exception_text, plain, portable_name
-from pytest_heta.core._stage_index import ROWS, StageIndex, StageIndexWriter
+from pytest_heta.core._stage_index import StageIndex, StageIndexWriter
 from pytest_heta.core._staged import (
     CONTENTS,
     DatasetFacts,
+    NamedDocuments,
     StagedDocuments,
     StagedStore,
 )
+from pytest_heta.core._unavailable import affected_cases, unavailable_gold
 from pytest_heta.core.plan import LoadedBenchmark
 from pytest_heta.errors import (
     BenchmarkError,
     DocumentUnavailableError,
+    DuplicateIdError,
     HetaError,
     first_of,
 )
@@ -57,16 +61,16 @@ async def stage_documents(
     time of files. Within one run, where a benchmark stays what it is, its name
     is enough: only the process that writes has the adapter yield documents.
 
-    A document whose file or address cannot be read, or is empty, is a problem
-    of the run units that need it; one whose data is empty is an empty document.
+    A document whose file or address cannot be read, or is empty, is left out. It
+    is a problem of the run units that name it and of the cases that it is
+    relevant to. A text whose data is empty is an empty document.
 
     Args:
         loaded: The benchmark.
         root: Folder that all processes of the run share.
         run_key: What the benchmark is called in the run that ``root`` belongs
             to and that no other run uses; None if ``root`` outlives runs.
-        strict: Whether what is odd is an error: all warnings, empty documents,
-            and cases that expect nothing where an evaluator needs judgments.
+        strict: Whether what ``pytest-heta validate`` would warn of is an error.
 
     Raises:
         DuplicateIdError: if two documents have the same id.
@@ -88,7 +92,7 @@ async def stage_documents(
         raise BenchmarkError(
             f"the documents cannot be staged: {exception_text(error)}", where=where
         ) from error
-    if strict and (odd := _oddities(loaded, staged)):
+    if strict and (odd := list(_oddities(loaded, staged))):
         raise BenchmarkError(
             "; ".join(odd), where=where, hint="correct the dataset, or run without strict"
         )
@@ -162,6 +166,7 @@ async def _write_stage(loaded: LoadedBenchmark, folder: Path) -> None:
     where = f"benchmark {loaded.manifest.name}"
     digest = sha256()
     problems: dict[str, str] = {}
+    unavailable: list[str] = []
     with _begin(folder) as contents, StageIndexWriter(folder) as index:
         async for document in _documents(loaded):
             row = _row(loaded, document)
@@ -169,19 +174,38 @@ async def _write_stage(loaded: LoadedBenchmark, folder: Path) -> None:
             try:
                 content = _write_content(loaded, document, contents)
             except DocumentUnavailableError as error:
-                problems[document.document_id] = error.message
-                content = ""
+                unavailable.append(document.document_id)
+                problems.setdefault(document.document_id, error.message)
+                digest.update(canonical_json([document.document_id, "unavailable"]))
                 contents.seek(start)
                 contents.truncate()
+                continue
             size = contents.tell() - start
             line = canonical_json(row | {"sha256": content, "size": size}) + b"\n"
             digest.update(line)
             index.add(line, document_id=document.document_id, key=row["key"], size=size)
-        if not len(index):
+        if not len(index) and not problems:
             raise BenchmarkError("there are no documents", where=where)
         index.finish(where)
-        done = {"document_count": len(index), "size_bytes": contents.tell(), "problems": problems}
-    _finish(folder, {"digest": digest.hexdigest(), **done})
+        count = len(index)
+        done = {"document_count": count, "size_bytes": contents.tell()}
+    if problems:
+        _check_unique(unavailable, StageIndex(folder, count), where)
+    # A list: in a JSON object they would lose their order.
+    _finish(folder, {"digest": digest.hexdigest(), "problems": list(problems.items()), **done})
+
+
+def _check_unique(unavailable: Iterable[str], readable: StageIndex, where: str) -> None:
+    """Refuse a document that cannot be read if another has its id."""
+    seen: set[str] = set()
+    for document_id in unavailable:
+        if document_id in seen or document_id in readable:
+            raise DuplicateIdError(
+                f"document id {document_id!r} stands twice",
+                where=where,
+                hint="document ids are unique within a benchmark",
+            )
+        seen.add(document_id)
 
 
 def _begin(folder: Path) -> BinaryIO:
@@ -211,6 +235,8 @@ def _write_content(loaded: LoadedBenchmark, document: BenchmarkDocument, target:
 
 def _blocks(loaded: LoadedBenchmark, document: BenchmarkDocument) -> Iterable[bytes]:
     if document.data is not None:
+        if not document.data and not document.media_type.startswith("text/"):
+            raise DocumentUnavailableError("the content is empty")
         yield document.data
         return
     empty = True
@@ -227,7 +253,11 @@ def _blocks(loaded: LoadedBenchmark, document: BenchmarkDocument) -> Iterable[by
 
 def _open_origin(loaded: LoadedBenchmark, document: BenchmarkDocument) -> BinaryIO:
     if document.path is not None:
-        return _absolute(loaded, document.path).open("rb")
+        path = _absolute(loaded, document.path)
+        if path.exists() and not path.is_file():
+            # Nobody may ever write to a pipe, and a device may never end.
+            raise OSError(f"{path} is no file")
+        return path.open("rb")
     import fsspec  # noqa: PLC0415 - most documents have no address
 
     return cast("BinaryIO", fsspec.open(str(document.source_uri), "rb").open())
@@ -239,16 +269,26 @@ def _open_origin(loaded: LoadedBenchmark, document: BenchmarkDocument) -> Binary
 def _read_stage(loaded: LoadedBenchmark, folder: Path) -> StagedDocuments:
     done = json.loads((folder / _DONE).read_bytes())
     index = StageIndex(folder, done["document_count"])
-    dangling = dangling_documents(loaded.cases.values(), loaded.units, index)
+    problems: dict[str, str] = dict(done["problems"])
+    cases = loaded.cases.values()
+    dangling = dangling_documents(cases, loaded.units, NamedDocuments(index, problems))
+    missing_gold = unavailable_gold(cases, problems)
+    affected = len(affected_cases(missing_gold, loaded.units, problems))
+    count = len(index) + len(problems)
     return StagedDocuments(
         root=folder,
         digest=done["digest"],
         dataset_digest=_dataset_digest(loaded, done["digest"]),
-        document_count=len(index),
+        document_count=count,
         size_bytes=done["size_bytes"],
-        warnings=_warnings(dangling, done["problems"]),
+        warnings=(
+            *_warnings(dangling),
+            *_unavailable_warnings(problems, count, f"{affected} of {len(cases)} cases fail"),
+        ),
         dangling=dangling.absent,
-        problems=done["problems"],
+        problems=problems,
+        missing_gold=missing_gold,
+        affected_count=affected,
         _index=index,
     )
 
@@ -287,31 +327,30 @@ def _is_flat(case: BenchmarkCase) -> bool:
     return True
 
 
-def _oddities(loaded: LoadedBenchmark, staged: StagedDocuments) -> list[str]:
-    """Return what a strict run refuses."""
-    odd = [*loaded.warnings, *staged.warnings]
-    with (staged.root / ROWS).open("rb") as lines:
-        rows = [row for row in map(json.loads, lines) if not row["size"]]
-    empty = [row["document_id"] for row in rows if row["document_id"] not in staged.problems]
-    if empty:
-        odd.append(f"empty documents: {len(empty)} ({first_of(empty, _SHOWN_IDS)})")
-    if any(getattr(evaluator, "requires_judgment", False) for evaluator in loaded.evaluators):
-        unjudged = unjudged_cases(loaded.cases.values())
-        if unjudged:
-            listed = first_of(unjudged, _SHOWN_IDS)
-            odd.append(f"queries without a judgment: {len(unjudged)} ({listed})")
-    return odd
+def _oddities(loaded: LoadedBenchmark, staged: StagedDocuments) -> Iterator[str]:
+    """Yield what a strict run refuses: all that ``pytest-heta validate`` warns of."""
+    yield from loaded.warnings
+    yield from staged.warnings  # judgments are among them
+    found = [*odd_cases(loaded), *odd_documents(loaded, staged)]
+    if loaded.workspace is not None:
+        _, oddities = checked_files(loaded.suite.benchmark, loaded.workspace)
+        found += oddities
+    for finding in found:
+        yield finding.message
 
 
-def _warnings(dangling: Dangling, problems: Mapping[str, str]) -> tuple[str, ...]:
+def _warnings(dangling: Dangling) -> Iterator[str]:
     found = (
-        ("gold document", dangling.absent, "not in the corpus"),
-        ("gold document", dangling.outside, "not in the run unit of the case"),
-        ("document", tuple(problems), "not readable"),
+        (dangling.absent, "not in the corpus"),
+        (dangling.outside, "not in the run unit of the case"),
     )
-    return tuple(
-        f"{len(ids)} {what}{'s are' if len(ids) > 1 else ' is'} {trouble}:"
-        f" {first_of(ids, _SHOWN_IDS)}"
-        for what, ids, trouble in found
-        if ids
-    )
+    for ids, trouble in found:
+        if ids:
+            are = "s are" if len(ids) > 1 else " is"
+            yield f"{len(ids)} gold document{are} {trouble}: {first_of(ids, _SHOWN_IDS)}"
+
+
+def _unavailable_warnings(problems: Mapping[str, str], count: int, affected: str) -> Iterator[str]:
+    if problems:
+        listed = first_of(tuple(problems), _SHOWN_IDS)
+        yield f"{len(problems)} of {count} documents cannot be read: {listed}; {affected}"

@@ -13,11 +13,11 @@ from pytest_heta.core._limited import LimitedCalls
 from pytest_heta.core.concurrency import has_coroutine_query, query_concurrency
 from pytest_heta.core.pace import DEFAULT_RETRIES, Limits, Pace
 from pytest_heta.core.prefetch import Prefetch
-from pytest_heta.core.query import QueryOutcome, blocked_query, query_limits
+from pytest_heta.core.query import QueryOutcome, blocked_query, not_asked, query_limits
 from pytest_heta.core.questions import Answer, Questions
 from pytest_heta.core.sample import ask_sample
 from pytest_heta.core.spool import MAIN_SLOT, FlightRecorder, Spool, suspects
-from pytest_heta.errors import LoopBlockedError
+from pytest_heta.errors import DocumentUnavailableError, LoopBlockedError
 from pytest_heta.plugin import _phases
 from pytest_heta.plugin._case_function import PARAMETER, CaseFunction
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
@@ -76,6 +76,9 @@ class Asking:
         recorded = self.recorded_answer(item)
         if recorded is not None:
             return recorded
+        missing = self._missing_document(item)
+        if missing is not None:
+            return Answer(outcome=not_asked(missing))
         unit = unit_node_of(item)
         if unit is not self.unit or knowledge_base is not self.knowledge_base:
             self.stop()
@@ -101,6 +104,12 @@ class Asking:
             return None
         outcome = QueryOutcome(response=found.response, latency_ms=found.latency_ms)
         return Answer(outcome=outcome, cold=found.cold)
+
+    def _missing_document(self, item: pytest.Item) -> DocumentUnavailableError | None:
+        """Return why an item's case cannot be asked: what it looks for could not be staged."""
+        unit = unit_node_of(item)
+        staged = self._run.staged_or_none(unit.entry) if unit is not None else None
+        return staged.problem_of(sample_of(item).case) if staged is not None else None
 
     def is_recorded(self, item: pytest.Item) -> bool:
         """Whether an item's query need not be asked: an earlier session of the run did."""
@@ -280,7 +289,7 @@ class Asking:
             # Another parameter of a fixture may mean another knowledge base.
             if items[index].parent is not self.unit or _differ(items[index], item):
                 break
-            if self.is_recorded(items[index]):
+            if self.is_recorded(items[index]) or self._missing_document(items[index]):
                 continue
             coming.append(items[index])
             numbers.append(index)

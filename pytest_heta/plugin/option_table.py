@@ -209,7 +209,10 @@ OPTIONS: Final = (
     ),
     Option("list", "List recipes, modes, measures and benchmarks, and run nothing."),
     Option("baseline", "JSON report to show differences to.", "PATH"),
-    Option("strict", "Treat warnings about a dataset as errors."),
+    Option(
+        "strict",
+        "Refuse a dataset that `pytest-heta validate` warns about: each of its cases is an error.",
+    ),
     Option(
         "offline",
         "Download no dataset: a file that is not there is an error before anything is built.",

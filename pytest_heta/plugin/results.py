@@ -9,8 +9,14 @@ from typing import TypeVar
 import pytest
 
 from pytest_heta.core._calls import evaluation_error
+from pytest_heta.core.build import build_error_type
 from pytest_heta.core.result import encode_result, failed_result
-from pytest_heta.errors import BuildError, BuildTimeoutError, HetaError
+from pytest_heta.errors import (
+    BuildError,
+    BuildTimeoutError,
+    DocumentUnavailableError,
+    HetaError,
+)
 from pytest_heta.models import EvaluationCaseResult
 from pytest_heta.plugin.asking import asking_of
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
@@ -147,6 +153,6 @@ def _error_type(when: str, error: BaseException) -> str:
     # pytest-timeout fails the test that takes too long, wherever it is.
     if isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout (>"):
         return "timeout"
-    if isinstance(error, BuildTimeoutError):
-        return "timeout"
-    return "build" if isinstance(error, BuildError) or when == "setup" else "call"
+    if isinstance(error, BuildError | BuildTimeoutError | DocumentUnavailableError):
+        return build_error_type(error)
+    return "build" if when == "setup" else "call"

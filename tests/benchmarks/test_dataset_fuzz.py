@@ -15,6 +15,7 @@ from pytest_heta.benchmarks import BeirBenchmark, JsonlBenchmark
 from pytest_heta.cli import main
 from pytest_heta.core._validation import validate_benchmark
 from pytest_heta.errors import HetaError
+from pytest_heta.models import BenchmarkWorkspace
 
 # Files are written for every example: how long that takes says nothing.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -45,10 +46,15 @@ def try_to_load(datasets, files):
         for file, content in {**VALID, **files}.items():
             datasets.write_file(folder / file, content)
         for benchmark in (BeirBenchmark(folder), JsonlBenchmark(folder)):
+            workspace = BenchmarkWorkspace(root_dir=folder, cache_dir=folder)
+            found = benchmark.check_files(workspace).errors
+            loaded = None
             with suppress(HetaError):
-                datasets.load(benchmark, folder)
+                loaded = datasets.load(benchmark, folder)
                 assert benchmark.manifest
                 assert benchmark.evaluators() is not None
+            # Checking refuses nothing that loads.
+            assert loaded is None or not found
         validate(folder)
 
 

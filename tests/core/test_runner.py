@@ -175,7 +175,9 @@ class TestFailures:
         summary = report.mode_summaries["exact"].metrics["ndcg@10"]
         assert (summary.n, summary.n_scored, summary.n_errored) == (3, 1, 2)
         assert summary.mean == pytest.approx(1 / 3, abs=1e-15)
-        assert report.metadata["warnings"] == ["2 documents are not readable: d1, d2"]
+        assert report.metadata["warnings"] == [
+            "2 of 3 documents cannot be read: d1, d2; 2 of 3 cases fail"
+        ]
 
     def test_a_knowledge_base_that_cannot_be_closed_is_a_warning(self, run, fakes, three):
         class Sticky(fakes.Recipe):

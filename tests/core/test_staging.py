@@ -14,9 +14,11 @@ from pytest_heta.core import staging
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core.plan import LoadedBenchmark, Suite
 from pytest_heta.core.staging import stage_documents
-from pytest_heta.errors import BenchmarkError, BuildError, DuplicateIdError
+from pytest_heta.errors import BenchmarkError, DocumentUnavailableError, DuplicateIdError
 from pytest_heta.models import (
     BenchmarkDocument,
+    BenchmarkEvidence,
+    BenchmarkExpected,
     BenchmarkManifest,
     BenchmarkRunUnit,
     PreparedBenchmark,
@@ -176,32 +178,96 @@ class TestOrigins:
         assert [store.get(key) for key in keys] == [b"relative", large, b"relative"]
         assert staged.size_bytes == len(large) + 16
 
-    def test_what_cannot_be_read_fails_the_units_that_need_it(self, stage, fakes, tmp_path):
+    def test_what_cannot_be_read_fails_the_units_that_name_it(self, stage, fakes, tmp_path):
         (tmp_path / "empty.pdf").write_bytes(b"")
+        os.mkfifo(tmp_path / "pipe.pdf")
         staged = stage(
             [
                 fakes.document("fine", "x"),
                 fakes.document("absent", path=Path("nowhere.pdf")),
                 fakes.document("empty", path=Path("empty.pdf")),
                 fakes.document("remote", source_uri="nosuchprotocol://x/y"),
+                fakes.document("pipe", path=Path("pipe.pdf")),
+                fakes.document("scan", "", media_type="application/pdf"),
             ]
         )
-        assert staged.keys(["fine"])
         for name, problem in (
             ("absent", "FileNotFoundError"),
             ("empty", "the file is empty"),
             ("remote", "nosuchprotocol"),
+            ("pipe", "is no file"),
+            ("scan", "the content is empty"),
         ):
-            with pytest.raises(BuildError, match=f"document '{name}' cannot be read: .*{problem}"):
+            message = f"document '{name}' cannot be read: .*{problem}"
+            with pytest.raises(DocumentUnavailableError, match=message):
                 staged.keys(["fine", name])
-        with pytest.raises(BuildError, match="document 'absent' cannot be read"):
+            assert staged.knows(name)
+        with pytest.raises(DocumentUnavailableError, match=r"'empty' cannot .*\(nor can remote\)"):
+            staged.keys(["empty", "fine", "remote"])
+        # The rest of the corpus is one.
+        assert staged.keys() == staged.keys(["fine"])
+        store = staged.store(staged.keys())
+        assert [store.get(key) for key in store.list()] == [b"x"]
+        assert staged.warnings == (
+            "5 of 6 documents cannot be read: absent, empty, remote, pipe, scan; 0 of 0 cases fail",
+        )
+        assert staged.document_count == 6
+
+    def test_cases_that_need_what_cannot_be_read_are_known(self, stage, fakes):
+        cases = [
+            fakes.case("gold", "?", "fine", "lost"),
+            fakes.case("place", "?").model_copy(
+                update={
+                    "expected": BenchmarkExpected(
+                        evidence=(
+                            BenchmarkEvidence(locator={"document_id": "lost", "page_index": 3}),
+                        )
+                    )
+                }
+            ),
+            fakes.case("irrelevant", "?", "fine", lost=0),
+            fakes.case("other", "?", "fine"),
+            fakes.case("ghost", "?", "ghost9"),
+        ]
+        documents = [fakes.document("fine", "x"), fakes.document("lost", path=Path("nowhere"))]
+        staged = stage(documents, cases)
+        assert staged.missing_gold == {"gold": ("lost",), "place": ("lost",)}
+        error = staged.problem_of("place")
+        assert isinstance(error, DocumentUnavailableError)
+        assert str(error).startswith("[document-unavailable] case place: document 'lost' cannot be")
+        assert [staged.problem_of(name) for name in ("irrelevant", "other", "ghost")] == [None] * 3
+        # What no document has as its id is another matter: it caps the scores.
+        assert staged.dangling == ("ghost9",)
+        assert staged.warnings[-1].endswith("lost; 2 of 5 cases fail")
+        facts = staged.facts
+        assert list(facts.unavailable) == ["lost"]
+        assert (facts.unavailable_count, facts.affected_count, facts.document_count) == (1, 2, 2)
+
+    def test_a_corpus_of_which_nothing_can_be_read_is_staged(self, stage, fakes):
+        documents = [fakes.document(name, path=Path(name)) for name in ("a", "b", "c")]
+        staged = stage(documents, [fakes.case("q", "?", "a")])
+        with pytest.raises(DocumentUnavailableError, match=r"'a' cannot .*\(nor can b, c\)"):
             staged.keys()
-        assert staged.warnings == ("3 documents are not readable: absent, empty, remote",)
-        assert staged.document_count == 4
+
+    def test_reports_name_the_first_of_many(self, stage, fakes):
+        documents = [fakes.document(f"d{n}", path=Path("nowhere")) for n in range(300)]
+        facts = stage(documents).facts
+        assert (len(facts.unavailable), facts.unavailable_count) == (100, 300)
+
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_an_id_twice_is_an_error_also_where_one_cannot_be_read(self, stage, fakes, order):
+        documents = [fakes.document("a", "x"), fakes.document("a", path=Path("nowhere"))]
+        for both in (documents[::order], documents[1:] * 2):
+            with pytest.raises(DuplicateIdError, match="document id 'a' stands twice"):
+                stage(both)
+
+    def test_what_is_left_out_makes_another_dataset(self, stage, fakes):
+        broken = [fakes.document("a", "x"), fakes.document("b", path=Path("nowhere"))]
+        assert stage(broken).dataset_digest != stage(broken[:1]).dataset_digest
 
     def test_a_document_that_is_not_there_fails_the_units_that_name_it(self, stage, fakes):
         staged = stage([fakes.document("a")])
-        with pytest.raises(BuildError, match="document 'ghost' is not in the corpus"):
+        with pytest.raises(DocumentUnavailableError, match="document 'ghost' is not in the corpus"):
             staged.keys(["a", "ghost"])
 
     def test_an_origin_that_breaks_while_it_is_read_is_a_problem(

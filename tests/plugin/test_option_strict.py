@@ -40,6 +40,37 @@ def test_a_dataset_without_oddities_passes_when_strict(world):
     world.run("--heta-strict").assert_outcomes(passed=6)
 
 
+CHANGED = {
+    "marked": ("cases.jsonl", lambda text: "\ufeff" + text, "a byte order mark"),
+    "spoilt": ("documents.jsonl", lambda text: text.replace("pie", "pi\ufffd"), "spoilt: 1"),
+    "mixed": ("documents.jsonl", lambda text: text.replace('"drum"', "7"), "1 numbers"),
+    "repeated": (
+        "documents.jsonl",
+        lambda text: text.replace("drum tuning for beginners", "mountain bike repair"),
+        "documents of the same text: 1 (bike = drum)",
+    ),
+    "same query": (
+        "cases.jsonl",
+        lambda text: text.replace("bike repair", "apple pie"),
+        "queries of the same text: 1 (pie = repair)",
+    ),
+}
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "distributed"])
+@pytest.mark.parametrize("change", CHANGED)
+def test_what_validate_warns_of_is_an_error_when_strict(world, change, workers):
+    name, edit, message = CHANGED[change]
+    path = world.dataset() / name
+    path.write_text(edit(path.read_text(encoding="utf-8")), encoding="utf-8")
+    if not workers:
+        world.run("--heta-mode=overlap").assert_outcomes(passed=3)
+    result = world.run("--heta-mode=overlap", "--heta-strict", *workers)
+    result.assert_outcomes(errors=3)
+    (build,) = world.report()["unit_builds"]
+    assert message in build["error"]["message"]
+
+
 def test_the_ini_key_is_strict(world):
     world.ini("heta_strict = true")
     world.run("--heta-mode=overlap").assert_outcomes(errors=2)
