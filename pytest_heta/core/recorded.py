@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import mmap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from sys import intern
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from pytest_heta.core.attempts import Attempt
 from pytest_heta.core.journal import parsed_json, payload_head, sample_of
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.records import pieces
+from pytest_heta.core.spool import record_head
 from pytest_heta.errors import HetaError
 from pytest_heta.models import QueryResponse, SampleTally
 
@@ -86,22 +89,24 @@ class RecordedRun:
         place = self._responses.get((label, sample))
         if place is None:
             return None
-        data = parsed_json(self._text(place))
         try:
+            data = parsed_json(self._text(place))
             response = QueryResponse.model_validate(data["response"])
-        except (HetaError, ValidationError):
+        except (HetaError, ValidationError, ValueError):
+            del self._responses[label, sample]  # it is asked for several times
             return None
         return RecordedResponse(response, data["latency_ms"], bool(data["cold"]))
 
-    def attempts(self, label: str, sample: Sample) -> tuple[dict[str, Any], ...]:
-        """Return the errors of a sample's earlier results, with the numbers of their sessions."""
-        found = []
-        for session, place in self._failures.get((label, sample), ()):
-            error = parsed_json(self._text(place))["result"]["error"]
-            if error is not None:
-                known = {name: error[name] for name in ("error_type", "message")}
-                found.append({"session": session, **known})
-        return tuple(found)
+    def is_known(self, label: str, sample: Sample) -> bool:
+        """Whether there is a result or a response of a sample; nothing is read for it."""
+        return (label, sample) in self._results or (label, sample) in self._responses
+
+    def attempts(self, label: str, sample: Sample) -> tuple[Attempt, ...]:
+        """Return a sample's earlier results that have an error, in order."""
+        return tuple(
+            _attempt(session, parsed_json(self._text(place))["result"])
+            for session, place in self._failures.get((label, sample), ())
+        )
 
     # -- reading ----------------------------------------------------------------
 
@@ -122,13 +127,15 @@ class RecordedRun:
         """Read one more spool: of a process that has died."""
         for place in self._places(path):
             try:
-                data = parsed_json(self._text(place))
-                key = (data["label"], sample_of(data["sample"]))
+                data, has_response = record_head(self._text(place))
+                key = (intern(data["label"]), sample_of(data["sample"]))
             except (ValueError, KeyError, TypeError):
                 self.damaged += 1
                 continue
-            if "response" in data:
+            if has_response:
                 self._responses[key] = place
+            else:
+                self._responses.pop(key, None)
 
     def _places(self, path: Path) -> Iterator[_Place]:
         file = _mapped(path)
@@ -158,3 +165,25 @@ def _mapped(path: Path) -> mmap.mmap | None:
 def _is_finished(tally: SampleTally) -> bool:
     """Whether a result need not be had again."""
     return not tally.failed and all(score.status != "errored" for score in tally.scores)
+
+
+def _attempt(session: int, result: Mapping[str, Any]) -> Attempt:
+    metadata, error = result["metadata"], result["error"]
+    if error is None:
+        lost = [(score["name"], score["metadata"].get("error")) for score in result["scores"]]
+        told = [f"{name}: {_error_text(why)}" for name, why in lost if why]
+        error = {"error_type": "scoring", "message": "; ".join(told) or "a score was lost"}
+    return Attempt(
+        session=session,
+        error_type=error["error_type"],
+        message=error["message"],
+        latency_ms=result["latency_ms"],
+        reused=bool(metadata.get("reused_response")),
+        tries=metadata.get("attempts", 1),
+    )
+
+
+def _error_text(error: Any) -> str:
+    if not isinstance(error, Mapping):
+        return str(error)
+    return ": ".join(str(error[name]) for name in ("type", "message") if name in error)

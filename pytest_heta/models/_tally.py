@@ -47,6 +47,8 @@ class SampleTally(NamedTuple):
         foreign: Whether no result names a document of the benchmark.
         warnings: What the knowledge base warned of in the response.
         scores: The scores, in the evaluators' order.
+        reused: Whether an earlier session of the run had the result.
+        attempts: How often the sample was tried, over all sessions of the run.
     """
 
     mode: str
@@ -59,6 +61,8 @@ class SampleTally(NamedTuple):
     foreign: bool
     warnings: tuple[str, ...]
     scores: tuple[ScoreTally, ...]
+    reused: bool = False
+    attempts: int = 1
 
     @classmethod
     def of(cls, result: EvaluationCaseResult) -> Self:
@@ -80,6 +84,8 @@ class SampleTally(NamedTuple):
             tuple(data["warnings"]),
             # Every sample has the same few names: one text of each is kept.
             tuple([ScoreTally(intern(name), *rest) for name, *rest in data["scores"]]),
+            data.get("reused", False),
+            data.get("attempts", 1),
         )
 
 
@@ -102,7 +108,15 @@ def tally_data(result: EvaluationCaseResult) -> dict[str, Any]:
             else _score_data(score)
             for score in result.scores
         ],
+        **_history(metadata),
     }
+
+
+def _history(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is told only of samples that were not simply asked once."""
+    attempts = metadata.get("attempts", 1)
+    told: dict[str, Any] = {"reused": True} if metadata.get("reused") is True else {}
+    return told if attempts == 1 or not isinstance(attempts, int) else {**told, "attempts": attempts}
 
 
 def _texts(metadata: Mapping[str, Any]) -> list[str]:

@@ -92,17 +92,14 @@ class Asking:
         if found is None:
             return None
         outcome = QueryOutcome(response=found.response, latency_ms=found.latency_ms)
-        return Answer(outcome=outcome, cold=found.cold)
+        return Answer(outcome=outcome, cold=found.cold, reused=True)
 
     def is_recorded(self, item: pytest.Item) -> bool:
         """Whether an item's query need not be asked: an earlier session of the run did."""
         recorded, unit = self._run.recording.recorded, unit_node_of(item)
         if recorded is None or unit is None:
             return False
-        label, sample = unit.entry.plan.label, sample_of(item)
-        return recorded.result(label, sample) is not None or (
-            recorded.response(label, sample) is not None
-        )
+        return recorded.is_known(unit.entry.plan.label, sample_of(item))
 
     def is_ready(self, item: pytest.Item) -> bool:
         """Whether `answer` has not to wait for an item's sample."""

@@ -150,6 +150,7 @@ class ResultCollector:
         )
         metadata = {"node_id": report.nodeid}
         result = failed_result(self._run.plans[label], sample, error, metadata=metadata)
+        result = self._run.recording.with_attempts(label, sample, result)
         self._take_result(report, encode_result(label, sample, result))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_heta.core._plain import exception_text
+from pytest_heta.core.attempts import Attempt, with_attempts
 from pytest_heta.core.fingerprint import changed_parts
+from pytest_heta.core.plan import Sample
 from pytest_heta.core.recorded import RecordedRun
 from pytest_heta.core.run_folder import RunFolder
 from pytest_heta.errors import HetaError, ResumeRefusedError, RunError, RunNotFoundError
+from pytest_heta.models import EvaluationCaseResult
 from pytest_heta.plugin.option_table import LAST_RUN
 from pytest_heta.plugin.options import ini_folder, source_of
 
@@ -73,9 +76,26 @@ class Recording:
     def recorded(self) -> RecordedRun | None:
         """What earlier sessions and workers that died wrote down, None without any."""
         if self._recorded is None and self.resumes:
-            earlier = self._given.get("earlier", ()) or self.folder.earlier_sessions
+            earlier = self._given["earlier"] if self._given else self.folder.earlier_sessions
             self._recorded = RecordedRun([Path(path) for path in earlier])
         return self._recorded
+
+    def with_attempts(
+        self,
+        label: str,
+        sample: Sample,
+        result: EvaluationCaseResult,
+        *,
+        reused_response: bool = False,
+    ) -> EvaluationCaseResult:
+        """Return the result of a sample that tells what earlier sessions tried in vain."""
+        earlier = self.attempts(label, sample)
+        return with_attempts(result, earlier, reused_response=reused_response)
+
+    def attempts(self, label: str, sample: Sample) -> Sequence[Attempt]:
+        """Return what earlier sessions tried of a sample in vain."""
+        recorded = self.recorded
+        return () if recorded is None else recorded.attempts(label, sample)
 
     def note_death(self, worker: str) -> None:
         """Let the other workers know that one has died: what it was told need not be asked."""

@@ -89,7 +89,7 @@ class ReplayPlugin:
 def reused_outcome(payload: bytes, fail_on: FailOn) -> CaseOutcome:
     """Return what came of a sample in an earlier session, marked as such."""
     data: dict[str, Any] = json.loads(payload)
-    data["result"]["metadata"]["reused"] = True
+    data["result"]["metadata"]["reused"] = data["tally"]["reused"] = True
     result = EvaluationCaseResult.model_validate(data["result"])
     text = json.dumps(data, separators=(",", ":"))
     return CaseOutcome(result, text, None, None, failure_message(result, fail_on))

@@ -64,9 +64,15 @@ def test_a_result_without_error_is_finished(written, payload):
 def test_one_with_an_error_is_not(written, payload):
     recorded = RecordedRun([written(1, payload(**failed()))])
     assert recorded.result("tiny", sample()) is None
-    assert recorded.attempts("tiny", sample()) == (
-        {"session": 1, "error_type": "query", "message": "boom"},
-    )
+    assert [known.as_data() for known in recorded.attempts("tiny", sample())] == [
+        {
+            "session": 1,
+            "error_type": "query",
+            "message": "boom",
+            "latency_ms": None,
+            "reused": False,
+        }
+    ]
 
 
 def test_nor_one_whose_score_was_lost(written, payload):
@@ -79,7 +85,7 @@ def test_the_last_session_counts(written, payload):
     first, second = written(1, payload(**failed())), written(2, payload())
     recorded = RecordedRun([first, second])
     assert recorded.result("tiny", sample()) == payload().encode()
-    assert [known["session"] for known in recorded.attempts("tiny", sample())] == [1]
+    assert [known.session for known in recorded.attempts("tiny", sample())] == [1]
 
 
 def test_a_response_without_a_result(tmp_path):
