@@ -138,7 +138,11 @@ class RecordedRun:
                 self._responses.pop(key, None)
 
     def _places(self, path: Path) -> Iterator[_Place]:
-        file = _mapped(path)
+        try:
+            file = _mapped(path)
+        except OSError:  # it is there, and nobody can say what is in it
+            self.damaged += 1
+            return
         if file is None:
             return
         number = len(self._files)
@@ -154,11 +158,15 @@ class RecordedRun:
 
 
 def _mapped(path: Path) -> mmap.mmap | None:
-    """Return a file's content, None if there is none or it cannot be read."""
+    """Return a file's content, None if there is none.
+
+    Raises:
+        OSError: if it cannot be read.
+    """
     try:
         with path.open("rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError):  # the latter for an empty file
+    except (FileNotFoundError, ValueError):  # the latter for an empty file
         return None
 
 

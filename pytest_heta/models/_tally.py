@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite
 from sys import intern
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pytest_heta.models._result import EvaluationCaseResult, EvaluationScore, ScoreStatus
+
+Reuse = Literal["result", "response"]
+"""What an earlier session, or a process that died, had of a sample."""
 
 
 class ScoreTally(NamedTuple):
@@ -47,7 +50,7 @@ class SampleTally(NamedTuple):
         foreign: Whether no result names a document of the benchmark.
         warnings: What the knowledge base warned of in the response.
         scores: The scores, in the evaluators' order.
-        reused: Whether an earlier session of the run had the result.
+        reused: What of it was not asked for again: its ``result`` or ``response``.
         attempts: How often the sample was tried, over all sessions of the run.
     """
 
@@ -61,7 +64,7 @@ class SampleTally(NamedTuple):
     foreign: bool
     warnings: tuple[str, ...]
     scores: tuple[ScoreTally, ...]
-    reused: bool = False
+    reused: Reuse | None = None
     attempts: int = 1
 
     @classmethod
@@ -84,7 +87,7 @@ class SampleTally(NamedTuple):
             tuple(data["warnings"]),
             # Every sample has the same few names: one text of each is kept.
             tuple([ScoreTally(intern(name), *rest) for name, *rest in data["scores"]]),
-            data.get("reused", False),
+            data.get("reused"),
             data.get("attempts", 1),
         )
 
@@ -115,8 +118,12 @@ def tally_data(result: EvaluationCaseResult) -> dict[str, Any]:
 def _history(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is told only of samples that were not simply asked once."""
     attempts = metadata.get("attempts", 1)
-    told: dict[str, Any] = {"reused": True} if metadata.get("reused") is True else {}
-    return told if attempts == 1 or not isinstance(attempts, int) else {**told, "attempts": attempts}
+    told: dict[str, Any] = {}
+    if metadata.get("reused") or metadata.get("reused_response"):
+        told["reused"] = "result" if metadata.get("reused") else "response"
+    if isinstance(attempts, int) and attempts != 1:
+        told["attempts"] = attempts
+    return told
 
 
 def _texts(metadata: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_heta.core import _sync
 from pytest_heta.core.concurrency import has_coroutine_query, query_concurrency
 from pytest_heta.core.prefetch import Prefetch
 from pytest_heta.core.query import QueryOutcome
@@ -112,6 +113,9 @@ class Asking:
             self._told_problem = True
             problem = self._spool.problem
             self._problems.append(f"responses are not written down as they come: {problem}")
+        unsynced = _sync.take_problem()
+        if unsynced is not None:
+            self._problems.append(f"what was written may not be on the disk itself: {unsynced}")
         return self._problems.pop() if self._problems else None
 
     @property

@@ -56,6 +56,7 @@ class Recording:
         self._is_complete = False
         self._recorded: RecordedRun | None = None
         self._dead: set[str] = set()
+        self._source_path: Path | None = None
         self.problem: str | None = None
 
     # -- both kinds of process --------------------------------------------------
@@ -99,6 +100,7 @@ class Recording:
 
     def note_death(self, worker: str) -> None:
         """Let the other workers know that one has died: what it was told need not be asked."""
+        self._dead.add(worker)
         with suppress(OSError):
             (self._run.directory / "spool").mkdir(exist_ok=True)
             (self._run.directory / "spool" / f"{worker}{_DEAD}").touch()
@@ -133,9 +135,23 @@ class Recording:
         return str(self._folder.path) if self._is_temporary else self._folder.run_id
 
     @property
-    def sessions(self) -> int:
-        """How many sessions worked on the run, with this one; 0 if it has not begun."""
-        return 0 if self._folder is None else self._folder.session
+    def sessions(self) -> list[dict[str, Any]]:
+        """What is known of the sessions that worked on the run, with this one, in order."""
+        return [] if self._folder is None else self._folder.sessions
+
+    @property
+    def damaged(self) -> int:
+        """Pieces of what ended sessions and workers wrote down that cannot be read."""
+        ended = RecordedRun([])
+        for worker in self._dead:
+            ended.add_spool(self.session_path / "spool" / f"{worker}.jsonl")
+        recorded = self.recorded
+        return ended.damaged + (0 if recorded is None else recorded.damaged)
+
+    def note_concurrency(self, label: str, at_once: int) -> None:
+        """Note how many queries of a plan are asked at the same time."""
+        with suppress(RunError):  # the results are there all the same
+            self.folder.note_concurrency(label, at_once)
 
     def check(self) -> None:
         """Refuse a run to resume that is not there, before anything is collected.
@@ -173,6 +189,11 @@ class Recording:
         return folder
 
     def _resumed_path(self) -> Path:
+        if self._source_path is None:  # another run may begin meanwhile, and be the last one
+            self._source_path = self._found_path()
+        return self._source_path
+
+    def _found_path(self) -> Path:
         wanted = self._run.options.resume
         assert wanted is not None  # noqa: S101 - for the type checker: asked for by `resumes`
         parent = self._runs_dir
@@ -187,8 +208,9 @@ class Recording:
             return runs[0]
         named = self._run.config.invocation_params.dir / Path(wanted).expanduser()
         for path in (named, *([parent / wanted] if parent is not None else [])):
-            if (path / "run.json").is_file():
-                return path
+            with suppress(OSError):  # such as a name that is too long
+                if (path / "run.json").is_file():
+                    return path
         known = [path.name for path in RunFolder.runs(parent)] if parent is not None else []
         listed = ", ".join(known[:5]) or "none"
         raise RunNotFoundError(f"there is no run {wanted!r}", hint=f"known runs: {listed}")
@@ -270,8 +292,11 @@ class Recording:
         """Let go of the folder; one that nobody can go on with, or has to, is removed."""
         if self._folder is None:
             return
+        is_empty = not self.resumes and not any(self._folder.session_path.glob("*"))
+        if self.resumes:
+            with suppress(RunError):
+                self._folder.drop_session()
         self._folder.release()
-        is_empty = not self.resumes and not any(self._folder.session_path.iterdir())
         if is_empty or (self._is_temporary and self._is_complete):
             path = self._folder.path
             shutil.rmtree(path.parent if self._is_temporary else path, ignore_errors=True)

@@ -255,7 +255,7 @@ def count_builds(
 UNSTABLE_KEYS = frozenset(
     # The cold sample of a unit and mode is the first that was asked.
     {"report_id", "started_at", "finished_at", "build_seconds", "worker", "latency_ms", "cold"}
-    | {"load_seconds", "run_id"}
+    | {"load_seconds", "run_id", "ended_at", "seconds", "duration_seconds"}
     # How many processes asked at the same time.
     | {"concurrency"}
 )

@@ -183,7 +183,12 @@ class TestEnded:
         resume(world, "--junitxml=junit.xml").assert_outcomes(passed=12)
         assert (asked.texts(), asked.builds()) == ([], 0)
         after = world.report()
-        assert after["mode_summaries"] == before["mode_summaries"]
+        summaries = after["mode_summaries"]["overlap"]
+        assert summaries.pop("reused_samples") == 12
+        assert before["mode_summaries"]["overlap"].pop("reused_samples") == 0
+        assert summaries == before["mode_summaries"]["overlap"]
+        # Nothing was asked: it is the other session whose latencies these are.
+        assert after["config_snapshot"]["concurrency"] == before["config_snapshot"]["concurrency"]
         assert (world.path / "junit.xml").read_text().count("<testcase") == 12
 
     def test_by_a_failing_evaluator(self, world, asked, run_elsewhere):
