@@ -63,8 +63,9 @@ def fingerprints_of(
         warmup: Queries that are asked first.
         selected_digest: Hash of the samples that are selected.
     """
+    description = _description(recipe, plan.recipe_manifest)
     return {
-        "recipe": _hash(plan.recipe_name, _description(recipe, plan.recipe_manifest), _code(recipe)),
+        "recipe": _hash(plan.recipe_name, description, _code(recipe)),
         "dataset": _dataset(plan, cases),
         "evaluators": _hash(*plan.metrics, *map(_evaluator, evaluators)),
         "top_k": str(plan.top_k),

@@ -34,8 +34,8 @@ def suite_properties(reports: Iterable[EvaluationReport]) -> list[Property]:
     ``label.mode.metric[value]``. Of the mode itself there are total_cases,
     failed_cases, failure_rate, scoring_errors and the latencies, and
     planned_samples where not all of them have a result: such means are those
-    of a part; reused_samples and attempts where a run was gone on with. Each gate is ``label.gate[…]`` with the line that the terminal
-    shows.
+    of a part; reused_samples and attempts where a run was gone on with. Each gate
+    is ``label.gate[…]`` with the line that the terminal shows.
     """
     return [
         (plain_text(name), plain_text(value))
