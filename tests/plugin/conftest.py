@@ -297,7 +297,7 @@ def builds(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[s
 
 
 COUNTING = """
-import signal
+import asyncio, signal
 
 class KnowledgeBase(KnowledgeBase):
     async def query(self, text, *, mode, top_k, options=None):
@@ -306,6 +306,7 @@ class KnowledgeBase(KnowledgeBase):
         DO = os.environ.get("DO", "")
         if text == os.environ.get("AT", "word7") and DO:
             exec(DO)
+            await asyncio.sleep(float(os.environ.get("THEN_WAIT", "0")))
         return super().query(text, mode=mode, top_k=top_k)
 
 class Recipe(Recipe):
@@ -325,7 +326,7 @@ class Asked:
 
     Case ``c7`` asks ``word7`` and is answered by document ``d7``; of the others it is
     likewise. When it (or the query in the environment's ``AT``) is asked, the code in
-    ``DO`` is executed.
+    ``DO`` is executed, and its answer takes ``THEN_WAIT`` seconds.
 
     Attributes:
         cases: The cases of the dataset.

@@ -11,11 +11,10 @@ WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "dis
 GATE = "--heta-gate=overlap.recall@1 >= 0"
 
 END = """
-import signal, time
+import signal
 for name in os.environ["SIGNALS"].split():
     os.kill(os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid(),
             getattr(signal, name))
-time.sleep(60)
 """
 
 
@@ -59,8 +58,9 @@ def resumed(world, *arguments):
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal(world, hundred, run_elsewhere, monkeypatch, workers, name):
     monkeypatch.setenv("SIGNALS", name)
+    monkeypatch.setenv("THEN_WAIT", "60")
     # A terminal sends Ctrl-C to the workers, too.
-    do = "import signal, time; os.killpg(0, signal.SIGINT); time.sleep(60)"
+    do = "import signal; os.killpg(0, signal.SIGINT)"
     if name == "SIGINT" and workers:
         monkeypatch.setattr(sys, "executable", own_group(world))
     result = run_elsewhere(GATE, *workers, do=do if name == "SIGINT" and workers else END)
@@ -81,6 +81,7 @@ def test_a_signal(world, hundred, run_elsewhere, monkeypatch, workers, name):
     assert len(lines) == 1
     assert f"heta: {len(missing)} missing" in "\n".join(result.outlines)
     assert "INCOMPLETE" in result.stdout.str()
+    monkeypatch.setenv("THEN_WAIT", "0")
     resumed(world, *workers)
     again = hundred.texts()
     assert set(asked) | set(again) == set(hundred.words)
@@ -91,6 +92,7 @@ def test_a_signal(world, hundred, run_elsewhere, monkeypatch, workers, name):
 @WORKERS
 def test_a_signal_and_then_a_kill(world, hundred, run_elsewhere, monkeypatch, workers):
     monkeypatch.setenv("SIGNALS", "SIGINT SIGKILL")
+    monkeypatch.setenv("THEN_WAIT", "60")
     assert run_elsewhere(*workers, do=END).ret == -signal.SIGKILL
     asked = hundred.texts()
     assert len(asked) >= 10
@@ -99,6 +101,7 @@ def test_a_signal_and_then_a_kill(world, hundred, run_elsewhere, monkeypatch, wo
     # All that had returned is on disk; of the two workers, one may have had one under way.
     assert len(responses) >= len(returned) - len(workers)
     assert not (world.path / "report.json").exists()
+    monkeypatch.setenv("THEN_WAIT", "0")
     resumed(world, *workers)
     again = hundred.texts()
     assert set(asked) | set(again) == set(hundred.words)
