@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from sys import intern
 from typing import Any, NamedTuple
@@ -103,10 +104,11 @@ class RecordedRun:
 
     def attempts(self, label: str, sample: Sample) -> tuple[Attempt, ...]:
         """Return a sample's earlier results that have an error, in order."""
-        return tuple(
-            _attempt(session, parsed_json(self._text(place))["result"])
-            for session, place in self._failures.get((label, sample), ())
-        )
+        found = []
+        for session, place in self._failures.get((label, sample), ()):
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # somebody else's
+                found.append(_attempt(session, parsed_json(self._text(place))["result"]))
+        return tuple(found)
 
     # -- reading ----------------------------------------------------------------
 
@@ -152,6 +154,8 @@ class RecordedRun:
                 self.damaged += 1
             else:
                 yield _Place(number, piece.offset, piece.length)
+        if hasattr(file, "madvise"):  # what was looked through need not stay in memory
+            file.madvise(mmap.MADV_DONTNEED)
 
     def _text(self, place: _Place) -> bytes:
         return self._files[place.file][place.offset : place.offset + place.length]
