@@ -301,7 +301,7 @@ def _held(path: Path) -> BaseFileLock:
         raise RunInUseError(
             "another process is working on this run",
             where=str(path),
-            hint="wait for it, or begin a new run",
+            hint="wait for it, name another run, or begin a new one",
         ) from error
     return lock
 

@@ -6,7 +6,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +34,7 @@ DOCUMENTS: Final = "documents"
 """Part of a fingerprint that is known only when the documents have been read."""
 
 _DEAD: Final = ".dead"
+_UNKNOWN: Final = "what it was about could not be written down"
 
 Fingerprints = Mapping[str, Mapping[str, str]]
 """Parts of the fingerprint, by plan label."""
@@ -45,7 +46,8 @@ class Recording:
     Workers get it from the controller, which alone holds it.
 
     Attributes:
-        problem: Why results are kept in a temporary folder, None if they are not.
+        problem: Why this run is not kept as runs are: its folder, or its file, cannot be
+            written; None if all is well.
     """
 
     def __init__(self, run: Run, given: Mapping[str, Any]) -> None:
@@ -150,8 +152,16 @@ class Recording:
 
     def note_concurrency(self, label: str, at_once: int) -> None:
         """Note how many queries of a plan are asked at the same time."""
-        with suppress(RunError):  # the results are there all the same
+        with self._noting():
             self.folder.note_concurrency(label, at_once)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Let the session go on where the run's file cannot be written: results are elsewhere."""
+        try:
+            yield
+        except RunError as error:
+            self.problem = self.problem or str(error)
 
     def check(self) -> None:
         """Refuse a run to resume that is not there, before anything is collected.
@@ -255,10 +265,11 @@ class Recording:
         """
         folder = self.folder
         before: Fingerprints = folder.fingerprints
-        if not self.resumes or not before:
-            folder.set_fingerprints(now)
+        if not self.resumes or not (before or self.recorded):
+            with self._noting():
+                folder.set_fingerprints(now)
             return
-        problems = list(_differences(before, now))
+        problems = list(_differences(before, now)) if before else [_UNKNOWN]
         if problems:
             error = ResumeRefusedError(
                 f"the run {folder.run_id} cannot be resumed: {'; '.join(problems)}",
@@ -272,7 +283,8 @@ class Recording:
         known = {key: dict(parts) for key, parts in self.folder.fingerprints.items()}
         if known.get(label, {}).get(DOCUMENTS) != digest:
             known.setdefault(label, {})[DOCUMENTS] = digest
-            self.folder.set_fingerprints(known)
+            with self._noting():
+                self.folder.set_fingerprints(known)
 
     # -- the end ----------------------------------------------------------------------
 
@@ -285,7 +297,7 @@ class Recording:
         """
         if self._folder is not None:
             self._is_complete = complete
-            with suppress(RunError):  # the results are there all the same
+            with self._noting():
                 self._folder.end_session(complete=complete, interrupted=interrupted)
 
     def close(self) -> None:

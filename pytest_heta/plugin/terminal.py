@@ -81,6 +81,9 @@ class TerminalPlugin:
         reused = reuse_text(end.reports)
         if reused:
             write(f"heta: {reused} from earlier sessions of run {recording.run_id}")
+        if recording.problem is not None:
+            problem = plain_text(recording.problem)
+            write(f"heta: warning: the run is not kept as runs are: {problem}", yellow=True)
         damage = damage_line(recording)
         if damage is not None:
             write(f"heta: warning: {damage}", yellow=True)
