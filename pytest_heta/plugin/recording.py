@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,6 +20,7 @@ from pytest_heta.core.attempts import Attempt, with_attempts
 from pytest_heta.core.fingerprint import changed_parts
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.recorded import RecordedRun
+from pytest_heta.core.records import framed, scan
 from pytest_heta.core.run_folder import RunFolder
 from pytest_heta.errors import HetaError, ResumeRefusedError, RunError, RunNotFoundError
 from pytest_heta.models import EvaluationCaseResult
@@ -58,6 +60,7 @@ class Recording:
         self._is_complete = False
         self._recorded: RecordedRun | None = None
         self._dead: set[str] = set()
+        self._kept_documents: set[str] = set()
         self._source_path: Path | None = None
         self.problem: str | None = None
 
@@ -114,6 +117,20 @@ class Recording:
                 self._dead.add(path.stem)
                 self._recorded = self.recorded or RecordedRun([])
                 self._recorded.add_spool(self.session_path / "spool" / f"{path.stem}.jsonl")
+
+    def keep_documents(self, label: str, digest: str) -> None:
+        """Write down, in a worker, which documents a benchmark has, before it is asked.
+
+        The controller may be killed before it hears of them; responses are on disk then.
+        """
+        if not self._given or label in self._kept_documents:
+            return
+        self._kept_documents.add(label)
+        path = self.session_path / DOCUMENTS / f"{self._run.worker_id}.jsonl"
+        with suppress(OSError):
+            path.parent.mkdir(exist_ok=True)
+            with path.open("ab") as file:
+                file.write(framed(json.dumps([label, digest]).encode()))
 
     # -- the controller -----------------------------------------------------------
 
@@ -264,11 +281,14 @@ class Recording:
             pytest.UsageError: naming what changed.
         """
         folder = self.folder
-        before: Fingerprints = folder.fingerprints
+        before = {label: dict(parts) for label, parts in folder.fingerprints.items()}
         if not self.resumes or not (before or self.recorded):
             with self._noting():
                 folder.set_fingerprints(now)
             return
+        for label, digest in _kept_documents(folder.earlier_sessions):
+            if label in before:
+                before[label].setdefault(DOCUMENTS, digest)
         problems = list(_differences(before, now)) if before else [_UNKNOWN]
         if problems:
             error = ResumeRefusedError(
@@ -312,6 +332,17 @@ class Recording:
         if is_empty or (self._is_temporary and self._is_complete):
             path = self._folder.path
             shutil.rmtree(path.parent if self._is_temporary else path, ignore_errors=True)
+
+
+def _kept_documents(sessions: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """Yield plan labels and hashes of documents that workers wrote down."""
+    for session in sessions:
+        for path in (session / DOCUMENTS).glob("*.jsonl"):
+            with suppress(OSError):
+                content = path.read_bytes()
+                for record in scan(content):
+                    label, digest = json.loads(content[record.offset :][: record.length])
+                    yield label, digest
 
 
 def _differences(before: Fingerprints, now: Fingerprints) -> Iterator[str]:

@@ -80,6 +80,19 @@ class TestWhatMayNotChange:
         monkeypatch.setenv("SIZE", "2")
         assert "toys: the recipe changed" in self.refused(world, asked)
 
+    def test_documents_that_the_killed_controller_never_heard_of(self, world, asked, run_elsewhere):
+        run_elsewhere("-n2", do="os.kill(os.getppid(), signal.SIGKILL)")
+        path = run_folder(world) / "run.json"
+        data = json.loads(path.read_text())
+        data["fingerprints"]["toys"].pop("documents", None)
+        path.write_text(json.dumps(data))
+        asked.texts()
+        documents = [{**document, "text": "other"} for document in asked.documents]
+        world.dataset(asked.cases, documents)
+        assert "toys: the documents changed" in self.refused(world, asked)
+        world.dataset(asked.cases, asked.documents)
+        resume(world).assert_outcomes(passed=12)
+
     def test_the_last_failures_are_a_selection(self, world, asked, monkeypatch):
         monkeypatch.setenv("DO", "1 / 0")
         world.run(cache=True)
