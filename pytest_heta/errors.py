@@ -31,6 +31,8 @@
     └── RunError                      the folder of a run cannot be used
         ├── RunNotFoundError
         ├── RunInUseError
+        ├── RunFormatError
+        ├── RecordsDamagedError
         └── ResumeRefusedError
 
 Every class has a stable ``code``. The text of an error is one line: the code,
@@ -70,10 +72,12 @@ __all__ = [
     "QueryTimeoutError",
     "RecipeInvalidError",
     "RecipeNotFoundError",
+    "RecordsDamagedError",
     "ReportError",
     "ResponseInvalidError",
     "ResumeRefusedError",
     "RunError",
+    "RunFormatError",
     "RunInUseError",
     "RunNotFoundError",
     "did_you_mean",
@@ -336,6 +340,18 @@ class RunInUseError(RunError):
     """Another process is working on the run."""
 
     code = "run-in-use"
+
+
+class RunFormatError(RunError):
+    """A run was written by a version of this package with another format."""
+
+    code = "run-format"
+
+
+class RecordsDamagedError(RunError):
+    """Some of what a run wrote down is damaged; it is told, and never raised."""
+
+    code = "records-damaged"
 
 
 class ResumeRefusedError(RunError):

@@ -32,7 +32,7 @@ from typing import Any, Final
 
 from pytest_heta.core._recipe_code import is_ours, is_users, stable_module_name
 
-__all__ = ["UndescribableError", "state_digest"]
+__all__ = ["UndescribableError", "instance_values", "state_digest"]
 
 _MAX_NODES: Final = 200_000
 _MAX_BYTES: Final = 1 << 26
@@ -285,7 +285,7 @@ class _State:
         manifest = getattr(value, "manifest", None)
         if callable(manifest):
             return self.of(manifest())
-        public = {k: v for k, v in _instance_values(value).items() if not k.startswith("_")}
+        public = {k: v for k, v in instance_values(value).items() if not k.startswith("_")}
         return self.names({**public, **_properties(value)})
 
     def _reduced(self, value: Any) -> bytes:
@@ -302,7 +302,7 @@ class _State:
         return self._all("reduced", (*parts, state, items, pairs))
 
     def _attributes(self, value: Any) -> bytes:
-        return self.names(_instance_values(value))
+        return self.names(instance_values(value))
 
 
 def _exact(value: Any) -> Any:
@@ -318,7 +318,7 @@ def _number(value: Any) -> str:
     return hex(value) if type(value) is int else repr(value)  # digits of long ones are limited
 
 
-def _instance_values(value: Any) -> dict[str, Any]:
+def instance_values(value: Any) -> dict[str, Any]:
     """Return what an object holds in its ``__dict__`` and its slots."""
     held = getattr(value, "__dict__", None)
     values = {str(name): item for name, item in held.items()} if isinstance(held, dict) else {}

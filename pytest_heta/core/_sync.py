@@ -1,7 +1,8 @@
 """What was written gets to the disk itself every few seconds, and nobody waits for it.
 
 A killed process loses nothing that the operating system has. This is for a machine
-that loses its power: it may lose what came in the last `INTERVAL_S` seconds.
+that loses its power: it may lose what came in the last `INTERVAL_S` seconds. A disk
+that fails is told of: the operating system forgets it with the first that asks.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final
 
-__all__ = ["INTERVAL_S", "forget", "note", "sync"]
+from pytest_heta.core._plain import exception_text
+
+__all__ = ["INTERVAL_S", "forget", "note", "sync", "sync_folder", "take_problem"]
 
 INTERVAL_S: Final = 2.0
 """Seconds from a write to when the disk is told, at most."""
@@ -26,6 +31,8 @@ class _Syncer:
         self._noted: set[int] = set()
         self._has_noted = threading.Event()
         self._thread: threading.Thread | None = None
+        self._problem: str | None = None
+        self._is_told = False
 
     def note(self, descriptor: int) -> None:
         # One that is noted still will be taken after this write: no lock is needed.
@@ -50,12 +57,25 @@ class _Syncer:
         with self._lock:
             self._has_noted.clear()
             while self._noted:
-                with suppress(OSError):
+                with self._failures_noted():
                     copies.append(os.dup(self._noted.pop()))
         for copy in copies:
-            with suppress(OSError):
+            with self._failures_noted():
                 os.fsync(copy)
             os.close(copy)
+
+    @contextmanager
+    def _failures_noted(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._problem = self._problem or exception_text(error)
+
+    def take_problem(self) -> str | None:
+        if self._problem is None or self._is_told:
+            return None
+        self._is_told = True
+        return self._problem
 
     def _run(self) -> None:
         while True:
@@ -93,3 +113,18 @@ def forget(descriptor: int) -> None:
 def sync() -> None:
     """Tell the disk now of all that was noted."""
     _syncer.sync()
+
+
+def take_problem() -> str | None:
+    """Return the first failure to tell the disk, once in a process; None if all is well."""
+    return _syncer.take_problem()
+
+
+def sync_folder(path: Path) -> None:
+    """Tell the disk that a folder has a new file, where the system knows how to."""
+    with suppress(OSError):  # not every system opens folders, nor every disk syncs them
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

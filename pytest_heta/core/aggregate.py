@@ -71,7 +71,8 @@ def summarise_tallies(
     """
     metrics = [_MetricTally(metric, plan) for metric in plan.metrics]
     cases: set[str] = set()
-    total = failed = scoring_errors = 0
+    total = failed = scoring_errors = attempts = 0
+    reused: Counter[str | None] = Counter()
     cold: list[float] = []
     warm: list[float] = []
     for sample in tallies:
@@ -79,6 +80,8 @@ def summarise_tallies(
             continue
         total += 1
         failed += sample.failed
+        reused[sample.reused] += 1
+        attempts += sample.attempts
         cases.add(sample.case_id)
         if sample.latency_ms is not None:
             (cold if sample.cold else warm).append(sample.latency_ms)
@@ -95,6 +98,9 @@ def summarise_tallies(
         distinct_cases=len(cases),
         failure_rate=failed / total if total else None,
         scoring_errors=scoring_errors,
+        reused_samples=reused["result"],
+        reused_responses=reused["response"],
+        attempts=attempts,
         metrics={metric.metric.name: metric.summary() for metric in metrics},
         latency=summarise_latency([*cold, *warm]),
         cold_latency=summarise_latency(cold),

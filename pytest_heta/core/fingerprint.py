@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final
 
 from pytest_heta.core._cache_key import description_digest
 from pytest_heta.core._plain import canonical_json, plain
 from pytest_heta.core._recipe_code import code_digest, is_ours, recipe_modules
-from pytest_heta.core._recipe_state import UndescribableError, state_digest
+from pytest_heta.core._recipe_state import (
+    UndescribableError,
+    instance_values,
+    state_digest,
+)
 from pytest_heta.core.plan import BenchmarkPlan
 from pytest_heta.core.snapshot import package_versions
 from pytest_heta.models import BenchmarkCase
@@ -46,8 +51,8 @@ def fingerprints_of(
 ) -> dict[str, str]:
     """Return a hash for each part of what a plan's results depend on.
 
-    Hashes are the same in every process. Code that is in no file, and what a
-    recipe holds that cannot be described, are left out.
+    Hashes are the same in every process. Attributes whose state cannot be told,
+    such as a connection, are left out, and they alone.
 
     Args:
         plan: The plan.
@@ -58,8 +63,9 @@ def fingerprints_of(
         warmup: Queries that are asked first.
         selected_digest: Hash of the samples that are selected.
     """
+    description = _description(recipe, plan.recipe_manifest)
     return {
-        "recipe": _hash(plan.recipe_name, _description(recipe), _code(recipe)),
+        "recipe": _hash(plan.recipe_name, description, _code(recipe)),
         "dataset": _dataset(plan, cases),
         "evaluators": _hash(*plan.metrics, *map(_evaluator, evaluators)),
         "top_k": str(plan.top_k),
@@ -98,11 +104,11 @@ def _described(value: Any) -> bytes:
     return _ADDRESS.sub(b"", text)
 
 
-def _description(recipe: object) -> str | None:
+def _description(recipe: object, manifest: Mapping[str, Any]) -> Any:
     try:
         return description_digest(recipe)
     except UndescribableError:
-        return None
+        return [_described(manifest).decode(), _attributes(recipe)]
 
 
 def _code(value: object) -> str | None:
@@ -111,11 +117,23 @@ def _code(value: object) -> str | None:
 
 def _evaluator(evaluator: object) -> list[Any]:
     kind = type(evaluator)
-    try:
-        state = state_digest(evaluator, None)
-    except UndescribableError:
-        state = None
+    state: Any = _attributes(evaluator)
+    if not is_ours(kind.__module__):
+        with suppress(UndescribableError):
+            state = state_digest(evaluator, None)  # with what its class consists of
     return [f"{kind.__module__}.{kind.__qualname__}", state, _evaluator_code(evaluator)]
+
+
+def _attributes(value: object) -> dict[str, str | None]:
+    """Return the hash of each attribute, None where its state cannot be told, as of a client."""
+    return {name: _attribute(held) for name, held in sorted(instance_values(value).items())}
+
+
+def _attribute(value: object) -> str | None:
+    try:
+        return state_digest([value], None)
+    except UndescribableError:
+        return None
 
 
 def _evaluator_code(evaluator: object) -> str | None:

@@ -48,6 +48,7 @@ class Answer:
         printed: What the sample's code printed while another sample was taken.
         raised: What is no failure of the sample: an interrupt, an exit.
         response_json: The whole response as JSON text, if it was written down.
+        reused: Whether it had returned to a process of the run that has ended.
     """
 
     outcome: QueryOutcome = field(default_factory=QueryOutcome)
@@ -56,3 +57,4 @@ class Answer:
     printed: Printed = field(default_factory=list)
     raised: BaseException | None = None
     response_json: bytes | None = None
+    reused: bool = False

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import mmap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from sys import intern
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from pytest_heta.core.attempts import Attempt
 from pytest_heta.core.journal import parsed_json, payload_head, sample_of
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.records import pieces
+from pytest_heta.core.spool import record_head
 from pytest_heta.errors import HetaError
 from pytest_heta.models import QueryResponse, SampleTally
 
@@ -26,11 +30,13 @@ class RecordedResponse(NamedTuple):
         response: The response.
         latency_ms: Milliseconds inside ``query``.
         cold: Whether it was the first of its unit and mode in its process.
+        attempts: How often was asked until it came.
     """
 
     response: QueryResponse
     latency_ms: float | None
     cold: bool
+    attempts: int = 1
 
 
 class _Place(NamedTuple):
@@ -86,21 +92,25 @@ class RecordedRun:
         place = self._responses.get((label, sample))
         if place is None:
             return None
-        data = parsed_json(self._text(place))
         try:
+            data = parsed_json(self._text(place))
             response = QueryResponse.model_validate(data["response"])
-        except (HetaError, ValidationError):
+        except (HetaError, ValidationError, ValueError):
+            del self._responses[label, sample]  # it is asked for several times
             return None
-        return RecordedResponse(response, data["latency_ms"], bool(data["cold"]))
+        attempts = data.get("attempts", 1)
+        return RecordedResponse(response, data["latency_ms"], bool(data["cold"]), attempts)
 
-    def attempts(self, label: str, sample: Sample) -> tuple[dict[str, Any], ...]:
-        """Return the errors of a sample's earlier results, with the numbers of their sessions."""
+    def is_known(self, label: str, sample: Sample) -> bool:
+        """Whether there is a result or a response of a sample; nothing is read for it."""
+        return (label, sample) in self._results or (label, sample) in self._responses
+
+    def attempts(self, label: str, sample: Sample) -> tuple[Attempt, ...]:
+        """Return a sample's earlier results that have an error, in order."""
         found = []
         for session, place in self._failures.get((label, sample), ()):
-            error = parsed_json(self._text(place))["result"]["error"]
-            if error is not None:
-                known = {name: error[name] for name in ("error_type", "message")}
-                found.append({"session": session, **known})
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # somebody else's
+                found.append(_attempt(session, parsed_json(self._text(place))["result"]))
         return tuple(found)
 
     # -- reading ----------------------------------------------------------------
@@ -122,16 +132,22 @@ class RecordedRun:
         """Read one more spool: of a process that has died."""
         for place in self._places(path):
             try:
-                data = parsed_json(self._text(place))
-                key = (data["label"], sample_of(data["sample"]))
+                data, has_response = record_head(self._text(place))
+                key = (intern(data["label"]), sample_of(data["sample"]))
             except (ValueError, KeyError, TypeError):
                 self.damaged += 1
                 continue
-            if "response" in data:
+            if has_response:
                 self._responses[key] = place
+            else:
+                self._responses.pop(key, None)
 
     def _places(self, path: Path) -> Iterator[_Place]:
-        file = _mapped(path)
+        try:
+            file = _mapped(path)
+        except OSError:  # it is there, and nobody can say what is in it
+            self.damaged += 1
+            return
         if file is None:
             return
         number = len(self._files)
@@ -141,20 +157,48 @@ class RecordedRun:
                 self.damaged += 1
             else:
                 yield _Place(number, piece.offset, piece.length)
+        if hasattr(file, "madvise"):  # what was looked through need not stay in memory
+            file.madvise(mmap.MADV_DONTNEED)
 
     def _text(self, place: _Place) -> bytes:
         return self._files[place.file][place.offset : place.offset + place.length]
 
 
 def _mapped(path: Path) -> mmap.mmap | None:
-    """Return a file's content, None if there is none or it cannot be read."""
+    """Return a file's content, None if there is none.
+
+    Raises:
+        OSError: if it cannot be read.
+    """
     try:
         with path.open("rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError):  # the latter for an empty file
+    except (FileNotFoundError, ValueError):  # the latter for an empty file
         return None
 
 
 def _is_finished(tally: SampleTally) -> bool:
     """Whether a result need not be had again."""
     return not tally.failed and all(score.status != "errored" for score in tally.scores)
+
+
+def _attempt(session: int, result: Mapping[str, Any]) -> Attempt:
+    metadata, error = result["metadata"], result["error"]
+    if error is None:
+        lost = [(score["name"], score["metadata"].get("error")) for score in result["scores"]]
+        told = [f"{name}: {_error_text(why)}" for name, why in lost if why]
+        error = {"error_type": "scoring", "message": "; ".join(told) or "a score was lost"}
+    return Attempt(
+        session=session,
+        error_type=error["error_type"],
+        message=error["message"],
+        latency_ms=result["latency_ms"],
+        reused=bool(metadata.get("reused_response")),
+        tries=metadata.get("attempts", 1),
+    )
+
+
+def _error_text(error: Any) -> str:
+    if not isinstance(error, Mapping):
+        return str(error)
+    return ": ".join(str(error[name]) for name in ("type", "message") if name in error)

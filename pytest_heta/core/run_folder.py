@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,13 +21,15 @@ from filelock import BaseFileLock, Timeout
 
 from pytest_heta.core._locks import file_lock
 from pytest_heta.core._plain import exception_text
-from pytest_heta.errors import RunError, RunInUseError, RunNotFoundError
+from pytest_heta.core._sync import sync_folder
+from pytest_heta.errors import RunError, RunFormatError, RunInUseError, RunNotFoundError
 
 __all__ = ["RunFolder"]
 
 _FORMAT: Final = 1
 _FILE: Final = "run.json"
 _LOCK: Final = "run.lock"
+_LEFTOVER_S: Final = 3600.0
 
 
 class RunFolder:
@@ -85,9 +88,11 @@ class RunFolder:
 
         Raises:
             RunNotFoundError: if there is no run in it, or not a readable one.
+            RunFormatError: if another version of this package wrote it.
             RunInUseError: if another process works on it.
         """
         if _read(path) is None:
+            _check_format(path)
             raise RunNotFoundError("there is no run", where=str(path))
         try:
             lock = _held(path)
@@ -103,22 +108,36 @@ class RunFolder:
 
     @staticmethod
     def runs(parent: Path) -> list[Path]:
-        """Return the folders of all runs below a folder, the newest first."""
-        found = [(data["started_at"], path) for path, data in _runs_below(parent)]
-        return [path for _, path in sorted(found, reverse=True)]
+        """Return the folders of all runs below a folder, the newest first.
 
-    @classmethod
-    def prune(cls, parent: Path, keep: int = 10) -> None:
-        """Remove the oldest runs that nobody works on, so that ``keep`` are left."""
-        for path in cls.runs(parent)[keep:]:
-            with suppress(OSError, RunInUseError):
-                lock = _held(path)
-                try:
-                    # Without this file it is no run: nobody opens what is being removed.
-                    (path / _FILE).unlink()
-                    shutil.rmtree(path, ignore_errors=True)
-                finally:
-                    lock.release()
+        Those of other versions are among them: `open` says that they are.
+        """
+        return [path for path, _ in _runs_below(parent)]
+
+    @staticmethod
+    def prune(parent: Path, keep: int = 10) -> None:
+        """Remove old runs that nobody works on.
+
+        The ``keep`` newest stay. So do as many older ones that did not finish, one of
+        each selection of samples: theirs are results that nothing else has. Runs of
+        other versions are not touched.
+
+        Args:
+            parent: Folder of the runs.
+            keep: How many stay, of either kind.
+        """
+        known = [(path, data) for path, data in _runs_below(parent) if _is_run(data)]
+        unfinished: dict[str, Path] = {}
+        for path, data in known:
+            if _is_unfinished(path, data):
+                unfinished.setdefault(_selection(data), path)
+        kept = {path for path, _ in known[:keep]}
+        kept.update([path for path in unfinished.values() if path not in kept][:keep])
+        for path, _ in known:
+            if path not in kept:
+                _remove(path)
+        for path in _leftovers(parent):
+            _remove(path)
 
     # -- what it is ----------------------------------------------------------------
 
@@ -148,6 +167,33 @@ class RunFolder:
         return [self._path_of(number) for number in range(1, self.session)]
 
     @property
+    def sessions(self) -> list[dict[str, Any]]:
+        """What is known of the sessions, in order.
+
+        Each has ``number``, ``started_at``, ``ended_at`` (None if it was killed, or is
+        the current one), ``seconds`` that it took, as far as is known, ``interrupted``
+        and ``concurrency`` by plan label.
+        """
+        return [self._told(session) for session in self._data["sessions"]]
+
+    def _told(self, session: Mapping[str, Any]) -> dict[str, Any]:
+        number, started_at = session.get("number"), session.get("started_at")
+        ended_at = session.get("ended_at")
+        until = ended_at
+        if number == self.session and until is None:
+            until = _now()
+        elif until is None:
+            until = _last_written(self._path_of(int(number or 0)))
+        return {
+            "number": number,
+            "started_at": started_at,
+            "ended_at": ended_at,
+            "seconds": _seconds(started_at, until),
+            "interrupted": session.get("interrupted"),
+            "concurrency": session.get("concurrency", {}),
+        }
+
+    @property
     def fingerprints(self) -> dict[str, dict[str, str]]:
         """What the run is about, by plan label and part; empty before it is known."""
         known: dict[str, dict[str, str]] = self._data["fingerprints"]
@@ -165,7 +211,9 @@ class RunFolder:
             RunError: if that fails.
         """
         session = {"number": self.session + 1, "started_at": _now(), "ended_at": None}
-        self._data["sessions"].append({**session, "complete": None, "interrupted": None})
+        self._data["sessions"].append(
+            {**session, "complete": None, "interrupted": None, "concurrency": {}}
+        )
         try:
             # One that was killed before it was noted has left an empty folder.
             self.session_path.mkdir(exist_ok=True)
@@ -181,6 +229,26 @@ class RunFolder:
         """
         self._data["fingerprints"] = {label: dict(parts) for label, parts in fingerprints.items()}
         self._write()
+
+    def note_concurrency(self, label: str, at_once: int) -> None:
+        """Note how many queries of a plan this session asks at the same time.
+
+        Raises:
+            RunError: if it cannot be written.
+        """
+        self._data["sessions"][-1]["concurrency"][label] = at_once
+        self._write()
+
+    def drop_session(self) -> None:
+        """Take back a session in which nothing was written down, but for the first.
+
+        Raises:
+            RunError: if that fails.
+        """
+        if self.session > 1 and not _files_of(self.session_path):
+            shutil.rmtree(self.session_path, ignore_errors=True)
+            self._data["sessions"].pop()
+            self._write()
 
     def end_session(self, *, complete: bool, interrupted: str | None) -> None:
         """Note how the session ended.
@@ -210,6 +278,7 @@ class RunFolder:
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(path)
+            sync_folder(self.path)
         except OSError as error:
             raise self._unusable(error) from error
 
@@ -232,31 +301,112 @@ def _held(path: Path) -> BaseFileLock:
         raise RunInUseError(
             "another process is working on this run",
             where=str(path),
-            hint="wait for it, or begin a new run",
+            hint="wait for it, name another run, or begin a new one",
         ) from error
     return lock
 
 
-def _runs_below(parent: Path) -> Collection[tuple[Path, dict[str, Any]]]:
+def _runs_below(parent: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Return the folders of runs and what stands in their files, the newest first."""
     try:
         folders = list(parent.iterdir())
     except OSError:
         return []
-    read = ((folder, _read(folder)) for folder in folders)
-    return [(folder, data) for folder, data in read if data is not None]
+    read = [(folder, _parsed(folder)) for folder in folders]
+    dated = [(folder, data) for folder, data in read if isinstance(data.get("started_at"), str)]
+    known = [(f, d) for f, d in dated if _is_run(d) or _other_format(d) is not None]
+    return sorted(known, key=lambda run: (run[1]["started_at"], run[0].name), reverse=True)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     """Return what stands in a run's file, None if it is not one."""
-    try:
-        data = json.loads((path / _FILE).read_bytes())
-    except (OSError, ValueError):
-        return None
+    data = _parsed(path)
     return data if _is_run(data) else None
 
 
-def _is_run(data: Any) -> bool:
-    if not isinstance(data, dict) or data.get("format") != _FORMAT:
+def _parsed(path: Path) -> dict[str, Any]:
+    """Return the object in a folder's file, an empty one if there is none."""
+    try:
+        data = json.loads((path / _FILE).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _other_format(data: Mapping[str, Any]) -> int | None:
+    """Return the format of a file that is not of this version, None if it is no run's."""
+    found = data.get("format")
+    is_other = type(found) is int and found != _FORMAT
+    return found if is_other else None
+
+
+def _check_format(path: Path) -> None:
+    found = _other_format(_parsed(path))
+    if found is not None:
+        raise RunFormatError(
+            f"the run is in format {found}, and this version of pytest-heta goes on with runs"
+            f" in format {_FORMAT}",
+            where=str(path),
+            hint="use the version that began it, or begin a new run",
+        )
+
+
+def _is_unfinished(path: Path, data: Mapping[str, Any]) -> bool:
+    """Whether a run has results, but not yet all of them without an error."""
+    if data["sessions"] and data["sessions"][-1].get("complete"):
+        return False
+    return any(_files_of(session) for session in path.glob("session-*"))
+
+
+def _selection(data: Mapping[str, Any]) -> str:
+    parts = {label: known.get("selection") for label, known in data["fingerprints"].items()}
+    return json.dumps(parts, sort_keys=True)
+
+
+def _files_of(session: Path) -> list[Path]:
+    return [path for path in session.rglob("*") if path.is_file()]
+
+
+def _leftovers(parent: Path) -> list[Path]:
+    """Return the folders of runs whose removal, or making, was killed an hour ago."""
+    latest = time.time() - _LEFTOVER_S
+    with suppress(OSError):
+        return [
+            path.parent
+            for path in parent.glob(f"*/{_LOCK}")
+            if path.stat().st_mtime < latest and not (path.parent / _FILE).exists()
+        ]
+    return []
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError, RunInUseError):
+        lock = _held(path)
+        try:
+            # Without this file it is no run: nobody opens what is being removed.
+            (path / _FILE).unlink(missing_ok=True)
+            shutil.rmtree(path, ignore_errors=True)
+        finally:
+            lock.release()
+
+
+def _last_written(session: Path) -> str | None:
+    times = [path.stat().st_mtime for path in _files_of(session)]
+    return datetime.fromtimestamp(max(times), UTC).isoformat() if times else None
+
+
+def _seconds(begin: object, end: object) -> float | None:
+    if not isinstance(begin, str) or not isinstance(end, str):
+        return None
+    try:
+        seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
+    except (ValueError, TypeError):
+        return None
+    return round(max(0.0, seconds), 3)
+
+
+def _is_run(data: Mapping[str, Any]) -> bool:
+    if data.get("format") != _FORMAT:
         return False
     try:
         datetime.fromisoformat(data["started_at"])
@@ -269,5 +419,6 @@ def _is_run(data: Any) -> bool:
         and isinstance(fingerprints, dict)
         and all(isinstance(parts, dict) for parts in fingerprints.values())
         and isinstance(sessions, list)
+        and len(sessions) > 0
         and all(isinstance(session, dict) for session in sessions)
     )

@@ -46,7 +46,7 @@ def config_snapshot(
     dataset_digest: str | None,
     *,
     commit: str | None = None,
-    concurrency: int = 1,
+    concurrency: int | None = 1,
     warmup: int = 0,
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def config_snapshot(
             nothing was staged.
         commit: Commit of the working tree, as `git_commit` tells it once a run.
         concurrency: Queries at the same time; latencies compare only at equal
-            concurrency.
+            concurrency. None if it was not the same all the time.
         warmup: Queries of each unit and mode before the measured ones.
         extra: Anything to add.
     """

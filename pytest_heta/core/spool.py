@@ -25,11 +25,19 @@ from pydantic_core import to_json
 
 from pytest_heta.core import _sync
 from pytest_heta.core._plain import exception_text, plain
+from pytest_heta.core.journal import parsed_json
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.query import QueryOutcome
 from pytest_heta.core.records import framed
 
-__all__ = ["FlightRecorder", "Spool", "add_suspects", "executing", "suspects"]
+__all__ = [
+    "FlightRecorder",
+    "Spool",
+    "add_suspects",
+    "executing",
+    "record_head",
+    "suspects",
+]
 
 SLOTS: Final = 256
 """Threads that a flight recorder can tell apart."""
@@ -101,6 +109,24 @@ class Spool:
                     os.fsync(file)
                 os.close(file)
             self.problem = self.problem or "the spool is closed"
+
+
+def record_head(record: bytes) -> tuple[dict[str, Any], bool]:
+    """Return what a record says besides what came of the query, which is not parsed.
+
+    Returns:
+        The data, and whether the query returned a response.
+
+    Raises:
+        ValueError: if it is no record of a spool.
+    """
+    for name, has_response in ((b"response", True), (b"error", False)):
+        # No key before it has this name, and within JSON text a quote is escaped.
+        end = record.find(b',"%b":' % name)
+        if end >= 0:
+            with suppress(ValueError):  # a failure may tell of a response
+                return parsed_json(record[:end] + b"}"), has_response
+    raise ValueError("this is not the record of a query")
 
 
 def _head(label: str, sample: Sample, outcome: QueryOutcome, *, cold: bool) -> bytes:

@@ -101,6 +101,10 @@ class ModeSummary(HetaModel):
         distinct_cases: Different cases among the samples.
         failure_rate: ``failed_cases / total_cases``, None without samples.
         scoring_errors: Scores lost to an evaluator's error.
+        reused_samples: Samples whose result an earlier session of the run had.
+        reused_responses: Samples that were only scored: a process that has ended had
+            got their response.
+        attempts: How often samples were tried, over all sessions of the run.
         metrics: Summary of each metric by its name.
         latency: All successful samples.
         cold_latency: The first sample of each unit and mode in a process.
@@ -115,6 +119,9 @@ class ModeSummary(HetaModel):
     distinct_cases: int = 0
     failure_rate: float | None = None
     scoring_errors: int = 0
+    reused_samples: int = 0
+    reused_responses: int = 0
+    attempts: int = 0
     metrics: dict[str, MetricSummary] = Field(default_factory=dict)
     latency: LatencySummary = Field(default_factory=LatencySummary)
     cold_latency: LatencySummary = Field(default_factory=LatencySummary)

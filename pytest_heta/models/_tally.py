@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite
 from sys import intern
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pytest_heta.models._result import EvaluationCaseResult, EvaluationScore, ScoreStatus
 
-ASKED_AGAIN: Final = "asked more than once, after errors that passed"
+Reuse = Literal["result", "response"]
+"""What an earlier session, or a process that died, had of a sample."""
 
 
 class ScoreTally(NamedTuple):
@@ -49,6 +50,8 @@ class SampleTally(NamedTuple):
         foreign: Whether no result names a document of the benchmark.
         warnings: What the knowledge base warned of in the response.
         scores: The scores, in the evaluators' order.
+        reused: What of it was not asked for again: its ``result`` or ``response``.
+        attempts: How often the sample was tried, over all sessions of the run.
     """
 
     mode: str
@@ -61,6 +64,8 @@ class SampleTally(NamedTuple):
     foreign: bool
     warnings: tuple[str, ...]
     scores: tuple[ScoreTally, ...]
+    reused: Reuse | None = None
+    attempts: int = 1
 
     @classmethod
     def of(cls, result: EvaluationCaseResult) -> Self:
@@ -82,6 +87,8 @@ class SampleTally(NamedTuple):
             tuple(data["warnings"]),
             # Every sample has the same few names: one text of each is kept.
             tuple([ScoreTally(intern(name), *rest) for name, *rest in data["scores"]]),
+            data.get("reused"),
+            data.get("attempts", 1),
         )
 
 
@@ -97,22 +104,26 @@ def tally_data(result: EvaluationCaseResult) -> dict[str, Any]:
         "distinct": distinct if isinstance(distinct, int) else None,
         "returned": None if response is None else len(response.results),
         "foreign": bool(metadata.get("foreign_results")),
-        "warnings": _warnings(result),
+        "warnings": _texts(response.metadata) if response is not None else [],
         "scores": [
             (score.name, score.value, score.passed)
             if type(score.value) is float and isfinite(score.value) and not score.metadata
             else _score_data(score)
             for score in result.scores
         ],
+        **_history(metadata),
     }
 
 
-def _warnings(result: EvaluationCaseResult) -> list[str]:
-    response = result.response
-    warnings = _texts(response.metadata) if response is not None else []
-    if response is not None and result.metadata.get("attempts", 1) > 1:
-        warnings.append(ASKED_AGAIN)
-    return warnings
+def _history(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is told only of samples that were not simply asked once."""
+    attempts = metadata.get("attempts", 1)
+    told: dict[str, Any] = {}
+    if metadata.get("reused") or metadata.get("reused_response"):
+        told["reused"] = "result" if metadata.get("reused") else "response"
+    if isinstance(attempts, int) and attempts != 1:
+        told["attempts"] = attempts
+    return told
 
 
 def _texts(metadata: Mapping[str, Any]) -> list[str]:

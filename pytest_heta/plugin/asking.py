@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_heta.core import _sync
 from pytest_heta.core._limited import LimitedCalls
 from pytest_heta.core.concurrency import has_coroutine_query, query_concurrency
 from pytest_heta.core.pace import DEFAULT_RETRIES, Limits, Pace
@@ -102,8 +103,10 @@ class Asking:
         found = recorded.response(unit.entry.plan.label, sample_of(item))
         if found is None:
             return None
-        outcome = QueryOutcome(response=found.response, latency_ms=found.latency_ms)
-        return Answer(outcome=outcome, cold=found.cold)
+        outcome = QueryOutcome(
+            response=found.response, latency_ms=found.latency_ms, attempts=found.attempts
+        )
+        return Answer(outcome=outcome, cold=found.cold, reused=True)
 
     def _missing_document(self, item: pytest.Item) -> DocumentUnavailableError | None:
         """Return why an item's case cannot be asked: what it looks for could not be staged."""
@@ -116,10 +119,7 @@ class Asking:
         recorded, unit = self._run.recording.recorded, unit_node_of(item)
         if recorded is None or unit is None:
             return False
-        label, sample = unit.entry.plan.label, sample_of(item)
-        return recorded.result(label, sample) is not None or (
-            recorded.response(label, sample) is not None
-        )
+        return recorded.is_known(unit.entry.plan.label, sample_of(item))
 
     def is_ready(self, item: pytest.Item) -> bool:
         """Whether `answer` has not to wait for an item's sample."""
@@ -132,6 +132,9 @@ class Asking:
             self._told_problem = True
             problem = self._spool.problem
             self._problems.append(f"responses are not written down as they come: {problem}")
+        unsynced = _sync.take_problem()
+        if unsynced is not None:
+            self._problems.append(f"what was written may not be on the disk itself: {unsynced}")
         problems, self._problems = self._problems, []
         return "; ".join(problems) or None
 

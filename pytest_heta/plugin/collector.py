@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -35,7 +34,6 @@ class ResultCollector:
         closing: Why knowledge bases could not be closed, by plan label and unit id.
         warnings: What else is to be said in the reports, by plan label.
         concurrency: Queries at the same time in one process, by plan label.
-        reused: Results that were taken over from earlier sessions, by plan label.
     """
 
     def __init__(self, run: Run) -> None:
@@ -48,7 +46,6 @@ class ResultCollector:
         self.closing: dict[str, dict[str, str]] = {}
         self.warnings: dict[str, dict[str, None]] = {}
         self.concurrency: dict[str, int] = {}
-        self.reused: Counter[str] = Counter()
 
     @property
     def journal(self) -> ResultJournal:
@@ -97,9 +94,6 @@ class ResultCollector:
             if data["dataset"] is not None:
                 facts = self.datasets[data["label"]] = DatasetFacts(**data["dataset"])
                 self._run.recording.note_documents(data["label"], facts.digest)
-        reused = carried.get("heta_reused")
-        if reused is not None:
-            self.reused[reused] += 1
         overridden = carried.get("heta_overridden")
         if overridden is not None:
             label, unit_id = overridden
@@ -115,7 +109,9 @@ class ResultCollector:
         concurrency = carried.get("heta_concurrency")
         if concurrency is not None:
             label, at_once = concurrency
-            self.concurrency[label] = max(at_once, self.concurrency.get(label, 1))
+            if at_once > self.concurrency.get(label, 0):
+                self.concurrency[label] = at_once
+                self._run.recording.note_concurrency(label, at_once * self._run.concurrency)
 
     def _take_result(
         self,
@@ -150,6 +146,7 @@ class ResultCollector:
         )
         metadata = {"node_id": report.nodeid}
         result = failed_result(self._run.plans[label], sample, error, metadata=metadata)
+        result = self._run.recording.with_attempts(label, sample, result)
         self._take_result(report, encode_result(label, sample, result))
 
 

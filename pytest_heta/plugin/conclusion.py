@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_heta.core import _sync
 from pytest_heta.core.aggregate import build_report, dataset_metadata, summarise_tallies
 from pytest_heta.core.gates import ResolvedGate, decide_gates, gates_of_run
 from pytest_heta.core.plan import BenchmarkPlan, Sample
@@ -21,6 +22,7 @@ from pytest_heta.plugin.collector import ResultCollector
 from pytest_heta.plugin.execution import fail_on_of
 from pytest_heta.plugin.fingerprints import fingerprints
 from pytest_heta.plugin.gates import emit_errors, emit_gates, uncovered_errors
+from pytest_heta.plugin.history import concurrency_of, facts_of_run, history_of, mixed_concurrency
 from pytest_heta.plugin.options import refuse, source_of
 from pytest_heta.plugin.state import Run, will_run
 from pytest_heta.plugin.withdrawal import withdraw_reports
@@ -147,6 +149,7 @@ class ConclusionPlugin:
 
     def _conclude(self, session: pytest.Session) -> None:
         run = self._run
+        self._to_disk()
         results = {label: self._collector.results(plan) for label, plan in run.plans.items()}
         summaries = {
             label: {
@@ -180,13 +183,20 @@ class ConclusionPlugin:
                 started_at=run.started_at,
                 finished_at=finished_at,
                 snapshot=self._snapshot(plan, commit),
-                metadata=self._metadata(plan),
+                metadata=self._metadata(plan, summaries[label]),
                 summaries=summaries[label],
             )
             self.reports.append(report)
             run.config.hook.pytest_heta_report(config=run.config, report=report)
         self._count_gates(session)
         self._emit(session, gates, summaries)
+
+    def _to_disk(self) -> None:
+        """Have all results on the disk before the report says that they are there."""
+        _sync.sync()
+        problem = _sync.take_problem()
+        if problem is not None:
+            self.problems.append(f"heta: what was written may not be on the disk itself: {problem}")
 
     def _emit(
         self,
@@ -220,11 +230,13 @@ class ConclusionPlugin:
             plan,
             dataset_digest=dataset.digest if dataset else None,
             commit=commit,
-            concurrency=self._run.concurrency * self._collector.concurrency.get(plan.label, 1),
+            concurrency=concurrency_of(self._run.recording, plan.label),
             warmup=self._run.options.warmup,
         )
 
-    def _metadata(self, plan: BenchmarkPlan) -> dict[str, Any]:
+    def _metadata(
+        self, plan: BenchmarkPlan, summaries: Mapping[str, ModeSummary]
+    ) -> dict[str, Any]:
         run, label = self._run, plan.label
         dataset = self._collector.datasets.get(label)
         selected = {sample for known, sample in run.selected.values() if known == label}
@@ -235,10 +247,13 @@ class ConclusionPlugin:
             "interrupted": self._interrupted,
             # Other plugins may repeat an item; its sample is the same.
             "selected_samples": len(selected),
-            **self._metadata_of_run(plan, selected),
+            **self._missing_of(plan, selected),
+            **history_of(run.recording, label, summaries),
             **dataset_metadata(plan, dataset, self._collector.closing.get(label, {})),
         }
         metadata["warnings"] += self._collector.warnings.get(label, {})
+        mixed = mixed_concurrency(run.recording, label)
+        metadata["warnings"] += [mixed] if mixed is not None else []
         overridden = self._collector.overridden.get(label, {})
         if overridden:
             metadata["overridden_units"] = list(overridden)
@@ -248,18 +263,14 @@ class ConclusionPlugin:
             )
         return metadata
 
-    def _metadata_of_run(self, plan: BenchmarkPlan, selected: set[Sample]) -> dict[str, Any]:
-        """Return what a report says of the run: its sessions, and what is missing."""
-        recording, label = self._run.recording, plan.label
+    def _missing_of(self, plan: BenchmarkPlan, selected: set[Sample]) -> dict[str, Any]:
+        """Return what a report says of samples that were selected and have no result."""
         finished = self._collector.finished(plan)
         missing = [sample for sample in plan.samples() if sample in selected - finished.keys()]
         failed = [sample for sample in plan.samples() if finished.get(sample)]
         self.missing += len(missing)
         self.failed += len(failed)
         return {
-            "run_id": recording.run_id,
-            "session": recording.sessions,
-            "reused_samples": self._collector.reused[label],
             "missing_samples": len(missing),
             "missing": [_named(sample) for sample in missing[:_MOST_NAMED]],
         }
@@ -289,6 +300,7 @@ class ConclusionPlugin:
             and all(report.metadata["complete"] for report in self.reports),
             "interrupted": self._interrupted,
             "arguments": list(config.invocation_params.args),
+            **facts_of_run(self._run.recording),
         }
         for _, path in self._targets:
             try:

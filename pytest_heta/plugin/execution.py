@@ -146,6 +146,9 @@ class CaseItem:
             metadata={"node_id": self._item.nodeid},
             is_document=staged.knows if staged is not None else None,
         )
+        result = self._run.recording.with_attempts(
+            plan.label, self.sample, result, reused_response=answer.reused
+        )
         return CaseOutcome(
             result,
             encode_result(plan.label, self.sample, result),
@@ -159,6 +162,8 @@ class CaseItem:
         if answer.printed or answer.scores is not None or self._run.options.show:
             return None
         entry, run = self._entry, self._run
+        if answer.reused or run.recording.attempts(entry.plan.label, self.sample):
+            return None
         if entry.fast_records is None:
             entry.fast_records = FastRecords(entry.plan, entry.scorer, run.options.responses)
         staged = run.staged_or_none(entry)

@@ -181,6 +181,7 @@ class RunUnit:
         facts = self._run.dataset_facts(self._node.entry)
         if facts is not None:
             self._node.stash[DATASET] = facts
+            self._run.recording.keep_documents(self._node.entry.plan.label, facts["digest"])
 
     def close(self) -> None:
         """Close what was built, and remove the workspace."""

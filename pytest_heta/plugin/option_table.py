@@ -242,13 +242,20 @@ class OptionalValue(argparse.Action):
         option_string: str | None = None,  # noqa: ARG002 - as above
     ) -> None:
         """Store the value, or the flag's own if the value is a test path."""
-        path = str(values).partition("::")[0]
-        if values != self.const and Path(path).exists() and not (Path(path) / "run.json").exists():
+        if values != self.const and _is_test_path(Path(str(values).partition("::")[0])):
             # argparse hands these to whoever looks for what nobody wanted, as pytest does.
             unwanted = list(getattr(namespace, "_unrecognized_args", ()))
             setattr(namespace, "_unrecognized_args", [*unwanted, values])  # noqa: B010
             values = self.const
         setattr(namespace, self.dest, values)
+
+
+def _is_test_path(path: Path) -> bool:
+    """Whether a path is there and is not the folder of a run."""
+    try:
+        return path.exists() and not (path / "run.json").exists()
+    except OSError:  # such as a name that is too long
+        return False
 
 
 def add_options(parser: pytest.Parser) -> None:

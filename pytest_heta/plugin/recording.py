@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_heta.core._plain import exception_text
+from pytest_heta.core.attempts import Attempt, with_attempts
 from pytest_heta.core.fingerprint import changed_parts
+from pytest_heta.core.plan import Sample
 from pytest_heta.core.recorded import RecordedRun
+from pytest_heta.core.records import framed, scan
 from pytest_heta.core.run_folder import RunFolder
 from pytest_heta.errors import HetaError, ResumeRefusedError, RunError, RunNotFoundError
+from pytest_heta.models import EvaluationCaseResult
 from pytest_heta.plugin.option_table import LAST_RUN
 from pytest_heta.plugin.options import ini_folder, source_of
 
@@ -31,6 +36,7 @@ DOCUMENTS: Final = "documents"
 """Part of a fingerprint that is known only when the documents have been read."""
 
 _DEAD: Final = ".dead"
+_UNKNOWN: Final = "what it was about could not be written down"
 
 Fingerprints = Mapping[str, Mapping[str, str]]
 """Parts of the fingerprint, by plan label."""
@@ -42,7 +48,8 @@ class Recording:
     Workers get it from the controller, which alone holds it.
 
     Attributes:
-        problem: Why results are kept in a temporary folder, None if they are not.
+        problem: Why this run is not kept as runs are: its folder, or its file, cannot be
+            written; None if all is well.
     """
 
     def __init__(self, run: Run, given: Mapping[str, Any]) -> None:
@@ -53,6 +60,8 @@ class Recording:
         self._is_complete = False
         self._recorded: RecordedRun | None = None
         self._dead: set[str] = set()
+        self._kept_documents: set[str] = set()
+        self._source_path: Path | None = None
         self.problem: str | None = None
 
     # -- both kinds of process --------------------------------------------------
@@ -73,12 +82,30 @@ class Recording:
     def recorded(self) -> RecordedRun | None:
         """What earlier sessions and workers that died wrote down, None without any."""
         if self._recorded is None and self.resumes:
-            earlier = self._given.get("earlier", ()) or self.folder.earlier_sessions
+            earlier = self._given["earlier"] if self._given else self.folder.earlier_sessions
             self._recorded = RecordedRun([Path(path) for path in earlier])
         return self._recorded
 
+    def with_attempts(
+        self,
+        label: str,
+        sample: Sample,
+        result: EvaluationCaseResult,
+        *,
+        reused_response: bool = False,
+    ) -> EvaluationCaseResult:
+        """Return the result of a sample that tells what earlier sessions tried in vain."""
+        earlier = self.attempts(label, sample)
+        return with_attempts(result, earlier, reused_response=reused_response)
+
+    def attempts(self, label: str, sample: Sample) -> Sequence[Attempt]:
+        """Return what earlier sessions tried of a sample in vain."""
+        recorded = self.recorded
+        return () if recorded is None else recorded.attempts(label, sample)
+
     def note_death(self, worker: str) -> None:
         """Let the other workers know that one has died: what it was told need not be asked."""
+        self._dead.add(worker)
         with suppress(OSError):
             (self._run.directory / "spool").mkdir(exist_ok=True)
             (self._run.directory / "spool" / f"{worker}{_DEAD}").touch()
@@ -90,6 +117,20 @@ class Recording:
                 self._dead.add(path.stem)
                 self._recorded = self.recorded or RecordedRun([])
                 self._recorded.add_spool(self.session_path / "spool" / f"{path.stem}.jsonl")
+
+    def keep_documents(self, label: str, digest: str) -> None:
+        """Write down, in a worker, which documents a benchmark has, before it is asked.
+
+        The controller may be killed before it hears of them; responses are on disk then.
+        """
+        if not self._given or label in self._kept_documents:
+            return
+        self._kept_documents.add(label)
+        path = self.session_path / DOCUMENTS / f"{self._run.worker_id}.jsonl"
+        with suppress(OSError):
+            path.parent.mkdir(exist_ok=True)
+            with path.open("ab") as file:
+                file.write(framed(json.dumps([label, digest]).encode()))
 
     # -- the controller -----------------------------------------------------------
 
@@ -113,9 +154,31 @@ class Recording:
         return str(self._folder.path) if self._is_temporary else self._folder.run_id
 
     @property
-    def sessions(self) -> int:
-        """How many sessions worked on the run, with this one; 0 if it has not begun."""
-        return 0 if self._folder is None else self._folder.session
+    def sessions(self) -> list[dict[str, Any]]:
+        """What is known of the sessions that worked on the run, with this one, in order."""
+        return [] if self._folder is None else self._folder.sessions
+
+    @property
+    def damaged(self) -> int:
+        """Pieces of what ended sessions and workers wrote down that cannot be read."""
+        ended = RecordedRun([])
+        for worker in self._dead:
+            ended.add_spool(self.session_path / "spool" / f"{worker}.jsonl")
+        recorded = self.recorded
+        return ended.damaged + (0 if recorded is None else recorded.damaged)
+
+    def note_concurrency(self, label: str, at_once: int) -> None:
+        """Note how many queries of a plan are asked at the same time."""
+        with self._noting():
+            self.folder.note_concurrency(label, at_once)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Let the session go on where the run's file cannot be written: results are elsewhere."""
+        try:
+            yield
+        except RunError as error:
+            self.problem = self.problem or str(error)
 
     def check(self) -> None:
         """Refuse a run to resume that is not there, before anything is collected.
@@ -153,6 +216,11 @@ class Recording:
         return folder
 
     def _resumed_path(self) -> Path:
+        if self._source_path is None:  # another run may begin meanwhile, and be the last one
+            self._source_path = self._found_path()
+        return self._source_path
+
+    def _found_path(self) -> Path:
         wanted = self._run.options.resume
         assert wanted is not None  # noqa: S101 - for the type checker: asked for by `resumes`
         parent = self._runs_dir
@@ -167,8 +235,9 @@ class Recording:
             return runs[0]
         named = self._run.config.invocation_params.dir / Path(wanted).expanduser()
         for path in (named, *([parent / wanted] if parent is not None else [])):
-            if (path / "run.json").is_file():
-                return path
+            with suppress(OSError):  # such as a name that is too long
+                if (path / "run.json").is_file():
+                    return path
         known = [path.name for path in RunFolder.runs(parent)] if parent is not None else []
         listed = ", ".join(known[:5]) or "none"
         raise RunNotFoundError(f"there is no run {wanted!r}", hint=f"known runs: {listed}")
@@ -211,11 +280,15 @@ class Recording:
             pytest.UsageError: naming what changed.
         """
         folder = self.folder
-        before: Fingerprints = folder.fingerprints
-        if not self.resumes or not before:
-            folder.set_fingerprints(now)
+        before = {label: dict(parts) for label, parts in folder.fingerprints.items()}
+        if not self.resumes or not (before or self.recorded):
+            with self._noting():
+                folder.set_fingerprints(now)
             return
-        problems = list(_differences(before, now))
+        for label, digest in _kept_documents(folder.earlier_sessions):
+            if label in before:
+                before[label].setdefault(DOCUMENTS, digest)
+        problems = list(_differences(before, now)) if before else [_UNKNOWN]
         if problems:
             error = ResumeRefusedError(
                 f"the run {folder.run_id} cannot be resumed: {'; '.join(problems)}",
@@ -229,7 +302,8 @@ class Recording:
         known = {key: dict(parts) for key, parts in self.folder.fingerprints.items()}
         if known.get(label, {}).get(DOCUMENTS) != digest:
             known.setdefault(label, {})[DOCUMENTS] = digest
-            self.folder.set_fingerprints(known)
+            with self._noting():
+                self.folder.set_fingerprints(known)
 
     # -- the end ----------------------------------------------------------------------
 
@@ -242,18 +316,32 @@ class Recording:
         """
         if self._folder is not None:
             self._is_complete = complete
-            with suppress(RunError):  # the results are there all the same
+            with self._noting():
                 self._folder.end_session(complete=complete, interrupted=interrupted)
 
     def close(self) -> None:
         """Let go of the folder; one that nobody can go on with, or has to, is removed."""
         if self._folder is None:
             return
+        is_empty = not self.resumes and not any(self._folder.session_path.glob("*"))
+        if self.resumes:
+            with suppress(RunError):
+                self._folder.drop_session()
         self._folder.release()
-        is_empty = not self.resumes and not any(self._folder.session_path.iterdir())
         if is_empty or (self._is_temporary and self._is_complete):
             path = self._folder.path
             shutil.rmtree(path.parent if self._is_temporary else path, ignore_errors=True)
+
+
+def _kept_documents(sessions: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """Yield plan labels and hashes of documents that workers wrote down."""
+    for session in sessions:
+        for path in (session / DOCUMENTS).glob("*.jsonl"):
+            with suppress(OSError):
+                content = path.read_bytes()
+                for record in scan(content):
+                    label, digest = json.loads(content[record.offset :][: record.length])
+                    yield label, digest
 
 
 def _differences(before: Fingerprints, now: Fingerprints) -> Iterator[str]:

@@ -74,7 +74,6 @@ class ReplayPlugin:
 
         call = pytest.CallInfo.from_call(conclude, when="call")
         report = item.ihook.pytest_runtest_makereport(item=item, call=call)
-        report.heta_reused = plan.label
         item.ihook.pytest_runtest_logreport(report=report)
 
     @staticmethod
@@ -90,6 +89,7 @@ def reused_outcome(payload: bytes, fail_on: FailOn) -> CaseOutcome:
     """Return what came of a sample in an earlier session, marked as such."""
     data: dict[str, Any] = json.loads(payload)
     data["result"]["metadata"]["reused"] = True
+    data["tally"]["reused"] = "result"
     result = EvaluationCaseResult.model_validate(data["result"])
     text = json.dumps(data, separators=(",", ":"))
     return CaseOutcome(result, text, None, None, failure_message(result, fail_on))

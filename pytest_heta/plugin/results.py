@@ -137,6 +137,7 @@ class ReportPlugin:
         sample = sample_of(item)
         failure = evaluation_error(error, _error_type(when, error))
         result = failed_result(plan, sample, failure, metadata={"node_id": item.nodeid})
+        result = self._run.recording.with_attempts(plan.label, sample, result)
         note_result(item, result, encode_result(plan.label, sample, result))
         show_details(item, plan, unit.entry.loaded.cases[sample.case], result, None)
 

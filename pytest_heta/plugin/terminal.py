@@ -9,8 +9,15 @@ import pytest
 
 from pytest_heta.plugin.collector import ResultCollector
 from pytest_heta.plugin.conclusion import ConclusionPlugin
+from pytest_heta.plugin.history import damage_line
 from pytest_heta.plugin.state import Run
-from pytest_heta.reports import gate_line, plain_text, summary_table, worst_cases_lines
+from pytest_heta.reports import (
+    gate_line,
+    plain_text,
+    reuse_text,
+    summary_table,
+    worst_cases_lines,
+)
 
 __all__ = ["TerminalPlugin"]
 
@@ -71,9 +78,15 @@ class TerminalPlugin:
         write, recording, end = terminalreporter.write_line, self._run.recording, self._conclusion
         if recording.place is None:
             return
-        reused = self._collector.reused.total()
+        reused = reuse_text(end.reports)
         if reused:
-            write(f"heta: {reused} results reused from earlier sessions of run {recording.run_id}")
+            write(f"heta: {reused} from earlier sessions of run {recording.run_id}")
+        if recording.problem is not None:
+            problem = plain_text(recording.problem)
+            write(f"heta: warning: the run is not kept as runs are: {problem}", yellow=True)
+        damage = damage_line(recording)
+        if damage is not None:
+            write(f"heta: warning: {damage}", yellow=True)
         if end.missing or end.failed:
             counts = [(end.missing, "missing"), (end.failed, "failed by an error")]
             told = " and ".join(f"{count} {what}" for count, what in counts if count)

@@ -11,7 +11,7 @@ from pytest_heta.reports._details import case_details
 from pytest_heta.reports._gates import gate_line
 from pytest_heta.reports._inert import plain_text
 from pytest_heta.reports._scores import error_line, missing_reason
-from pytest_heta.reports._summary import summary_table
+from pytest_heta.reports._summary import reuse_text, summary_table
 from pytest_heta.reports._worst import WorstCase, worst_cases, worst_cases_lines
 from pytest_heta.reports.json_file import ReportFile, check_writable, read_reports, write_reports
 from pytest_heta.reports.junit import case_properties, suite_properties, tally_properties
@@ -30,6 +30,7 @@ __all__ = [
     "parse_report_option",
     "plain_text",
     "read_reports",
+    "reuse_text",
     "suite_properties",
     "summary_table",
     "tally_properties",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -12,7 +12,7 @@ from pytest_heta.reports._inert import plain_text
 from pytest_heta.reports._layout import Column, Group, shorten, table, wrap
 from pytest_heta.reports._numbers import NOTHING, counted, format_ms, format_number, format_seconds
 
-__all__ = ["report_label", "summary_table"]
+__all__ = ["report_label", "reuse_text", "summary_table"]
 
 _SHOWN_LABELS: Final = 8
 """Labels of a metric that get a column of their own; the others share one."""
@@ -79,9 +79,21 @@ def _headline(report: EvaluationReport) -> str:
     total = report.metadata.get("dataset_cases")
     shown = f"{cases} of {total} cases" if _exceeds(total, cases) else counted(cases, "case")
     parts = [f"{report_label(report)}: {shown}", counted(len(modes), "mode"), _builds(report)]
+    parts.append(reuse_text([report]))
     if report.metadata.get("complete") is False:
         parts.append("INCOMPLETE")
     return ", ".join(part for part in parts if part)
+
+
+def reuse_text(reports: Iterable[EvaluationReport]) -> str:
+    """Return how many results and responses were taken over, empty if none were."""
+    modes = [mode for report in reports for mode in report.mode_summaries.values()]
+    counts = {
+        "result": sum(mode.reused_samples for mode in modes),
+        "response": sum(mode.reused_responses for mode in modes),
+    }
+    told = " and ".join(counted(count, what) for what, count in counts.items() if count)
+    return f"{told} reused" if told else ""
 
 
 def _exceeds(total: object, number: int) -> bool:
@@ -239,7 +251,7 @@ def _notes(modes: Sequence[ModeSummary]) -> list[str]:
     """Return what the numbers alone do not say, each thing once for all modes it holds for."""
     holders: dict[str, list[str]] = {}
     for mode in modes:
-        for note in (*_missing_values(mode), *_folded_results(mode)):
+        for note in (*_missing_values(mode), *_folded_results(mode), *_more_attempts(mode)):
             holders.setdefault(note, []).append(plain_text(mode.mode))
     return [
         note if len(holders[note]) == len(modes) else f"{note} [{', '.join(holders[note])}]"
@@ -258,6 +270,11 @@ def _missing_values(mode: ModeSummary) -> Iterator[str]:
             metrics.setdefault(reasons, []).append(plain_text(name))
     for reasons, names in metrics.items():
         yield f"without a value: {', '.join(names)}: {reasons}"
+
+
+def _more_attempts(mode: ModeSummary) -> Iterator[str]:
+    if mode.attempts > mode.total_cases:
+        yield f"asked again: {mode.attempts} attempts for {counted(mode.total_cases, 'sample')}"
 
 
 def _folded_results(mode: ModeSummary) -> Iterator[str]:

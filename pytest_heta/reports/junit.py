@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pytest_heta.models import (
@@ -34,8 +34,8 @@ def suite_properties(reports: Iterable[EvaluationReport]) -> list[Property]:
     ``label.mode.metric[value]``. Of the mode itself there are total_cases,
     failed_cases, failure_rate, scoring_errors and the latencies, and
     planned_samples where not all of them have a result: such means are those
-    of a part. Each gate is ``label.gate[…]`` with the line that the terminal
-    shows.
+    of a part; reused_samples and attempts where a run was gone on with. Each gate
+    is ``label.gate[…]`` with the line that the terminal shows.
     """
     return [
         (plain_text(name), plain_text(value))
@@ -72,6 +72,8 @@ def _mode_properties(name: str, summary: ModeSummary) -> Iterator[Property]:
         "failed_cases": summary.failed_cases,
         "failure_rate": summary.failure_rate,
         "scoring_errors": summary.scoring_errors,
+        "reused_samples": summary.reused_samples or None,
+        "attempts": summary.attempts if summary.attempts > summary.total_cases else None,
         "p50_latency_ms": latency.p50_ms,
         "p95_latency_ms": latency.p95_ms,
         "n_latency": latency.n,
@@ -85,14 +87,27 @@ def case_properties(result: EvaluationCaseResult) -> list[Property]:
     """Return the scores of a sample by metric, and its latency.
 
     A score without a value gives ``metric.reason`` in its place, and a sample
-    that failed an ``error_type``.
+    that failed an ``error_type``. What an earlier session of the run had is told
+    by ``heta_reused``, ``result`` or ``response``, and samples that were tried
+    several times by ``heta_attempts``.
     """
     properties = [_score_property(score) for score in result.scores]
     if result.latency_ms is not None:
         properties.append(("latency_ms", f"{result.latency_ms:.3f}"))
     if result.error is not None:
         properties.append(("error_type", result.error.error_type))
+    properties += _history(result.metadata)
     return [(plain_text(name), plain_text(value)) for name, value in properties]
+
+
+def _history(metadata: Mapping[str, object]) -> Iterator[Property]:
+    if metadata.get("reused"):
+        yield "heta_reused", "result"
+    elif metadata.get("reused_response"):
+        yield "heta_reused", "response"
+    attempts = metadata.get("attempts", 1)
+    if attempts != 1:
+        yield "heta_attempts", str(attempts)
 
 
 def tally_properties(tally: SampleTally) -> list[Property]:

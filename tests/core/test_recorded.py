@@ -1,6 +1,8 @@
 """What earlier sessions have finished is found again, and nothing else."""
 
 import json
+import os
+import tracemalloc
 
 import pytest
 
@@ -8,6 +10,7 @@ from pytest_heta.core.journal import ResultJournal
 from pytest_heta.core.plan import Sample
 from pytest_heta.core.query import QueryOutcome
 from pytest_heta.core.recorded import RecordedRun
+from pytest_heta.core.records import framed
 from pytest_heta.core.result import encode_result
 from pytest_heta.core.score import errored_score
 from pytest_heta.core.spool import Spool
@@ -64,9 +67,15 @@ def test_a_result_without_error_is_finished(written, payload):
 def test_one_with_an_error_is_not(written, payload):
     recorded = RecordedRun([written(1, payload(**failed()))])
     assert recorded.result("tiny", sample()) is None
-    assert recorded.attempts("tiny", sample()) == (
-        {"session": 1, "error_type": "query", "message": "boom"},
-    )
+    assert [known.as_data() for known in recorded.attempts("tiny", sample())] == [
+        {
+            "session": 1,
+            "error_type": "query",
+            "message": "boom",
+            "latency_ms": None,
+            "reused": False,
+        }
+    ]
 
 
 def test_nor_one_whose_score_was_lost(written, payload):
@@ -79,19 +88,88 @@ def test_the_last_session_counts(written, payload):
     first, second = written(1, payload(**failed())), written(2, payload())
     recorded = RecordedRun([first, second])
     assert recorded.result("tiny", sample()) == payload().encode()
-    assert [known["session"] for known in recorded.attempts("tiny", sample())] == [1]
+    assert [known.session for known in recorded.attempts("tiny", sample())] == [1]
 
 
 def test_a_response_without_a_result(tmp_path):
     spool = Spool(tmp_path / "spool" / "gw0.jsonl")
-    spool.add("tiny", sample(), QueryOutcome(response=RESPONSE, latency_ms=3.5), cold=True)
+    outcome = QueryOutcome(response=RESPONSE, latency_ms=3.5, attempts=3)
+    spool.add("tiny", sample(), outcome, cold=True)
     error = EvaluationError(message="boom", error_type="query")
     spool.add("tiny", sample("q2"), QueryOutcome(error=error), cold=False)
     spool.close()
     recorded = RecordedRun([tmp_path])
-    assert recorded.response("tiny", sample()) == (RESPONSE, 3.5, True)
+    assert recorded.response("tiny", sample()) == (RESPONSE, 3.5, True, 3)
     assert recorded.response("tiny", sample("q2")) is None
     assert recorded.result("tiny", sample()) is None
+
+
+def test_a_query_that_failed_later_has_no_response(tmp_path):
+    error = EvaluationError(message="boom", error_type="query", metadata={"response": [1]})
+    for name, outcome in [
+        ("gw0", QueryOutcome(response=RESPONSE, latency_ms=3.5)),
+        ("gw1", QueryOutcome(error=error)),
+    ]:
+        spool = Spool(tmp_path / "spool" / f"{name}.jsonl")
+        spool.add("tiny", sample(), outcome, cold=True)
+        spool.close()
+    recorded = RecordedRun([tmp_path])
+    assert recorded.response("tiny", sample()) is None
+    assert not recorded.is_known("tiny", sample())
+    assert recorded.damaged == 0
+
+
+def test_a_response_that_is_none_any_more_is_asked_for_again(tmp_path):
+    head = {"label": "tiny", "sample": sample(), "cold": False, "latency_ms": 1.0}
+    (tmp_path / "spool").mkdir()
+    record = json.dumps({**head, "response": {"results": 7}}, separators=(",", ":"))
+    (tmp_path / "spool" / "main.jsonl").write_bytes(framed(record.encode()))
+    recorded = RecordedRun([tmp_path])
+    assert recorded.is_known("tiny", sample())
+    assert recorded.response("tiny", sample()) is None
+    assert not recorded.is_known("tiny", sample())
+
+
+def test_long_responses_are_not_held(tmp_path):
+    long = QueryResponse(mode="exact", results=(QueryResult(id="d", text="x" * 20_000),))
+    spool = Spool(tmp_path / "spool" / "main.jsonl")
+    for number in range(500):
+        spool.add("tiny", sample(f"q{number}"), QueryOutcome(response=long), cold=False)
+    spool.close()
+    assert (tmp_path / "spool" / "main.jsonl").stat().st_size > 10_000_000
+    tracemalloc.start()
+    recorded = RecordedRun([tmp_path])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(recorded) == 500
+    assert peak < 1_000_000
+    assert recorded.response("tiny", sample("q77")).response == long
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="everybody may read")
+def test_a_file_that_nobody_may_read_is_damage(written, payload):
+    path = written(1, payload()) / "results.jsonl"
+    path.chmod(0)
+    assert RecordedRun([path.parent]).damaged == 1
+
+
+def test_a_folder_in_place_of_a_file_is_damage(tmp_path):
+    (tmp_path / "results.jsonl").mkdir()
+    assert RecordedRun([tmp_path]).damaged == 1
+
+
+def test_earlier_attempts_add_up(written, payload):
+    lost = (errored_score("hit", "KeyError", "x"),)
+    again = {**failed("boom"), "metadata": {"attempts": 4}}
+    sessions = [written(1, payload(**failed())), written(2, payload(**again))]
+    sessions += [written(3, payload(scores=lost, metadata={"attempts": 5}))]
+    attempts = RecordedRun(sessions).attempts("tiny", sample())
+    assert [(one.session, one.error_type, one.tries) for one in attempts] == [
+        (1, "query", 1),
+        (2, "query", 4),
+        (3, "scoring", 5),
+    ]
+    assert attempts[2].message == "hit: KeyError: x"
 
 
 def test_nothing_was_written(tmp_path):
@@ -124,8 +202,6 @@ def test_every_flipped_byte_costs_one_result_at_most(written, payload):
 
 
 def test_a_record_of_something_else_is_counted_as_damaged(written, payload, tmp_path):
-    from pytest_heta.core.records import framed
-
     path = written(1, payload("q1")) / "results.jsonl"
     odd = [b"{}", b"[]", b'{"label":1,"result":{}}', json.dumps("x").encode()]
     path.write_bytes(path.read_bytes() + b"".join(map(framed, odd)))

@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from pytest_heta.core.run_folder import RunFolder
-from pytest_heta.errors import RunError, RunInUseError, RunNotFoundError
+from pytest_heta.errors import RunError, RunFormatError, RunInUseError, RunNotFoundError
 
 
 @pytest.fixture
@@ -70,13 +70,33 @@ def test_a_killed_process_works_on_nothing(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{", "[]", '{"format": 99}', '{"format": 1, "run_id": "x", "started_at": "x"}'],
+    [
+        "",
+        "{",
+        "[]",
+        "[" * 100_000,
+        '{"format": "99"}',
+        '{"format": 1, "run_id": "x", "started_at": "x"}',
+    ],
 )
 def test_a_folder_without_a_readable_run(tmp_path, content):
     (tmp_path / "run.json").write_text(content)
     with pytest.raises(RunNotFoundError, match="there is no run"):
         RunFolder.open(tmp_path)
     assert RunFolder.runs(tmp_path.parent) == []
+
+
+@pytest.mark.parametrize("number", [0, 2, 99])
+def test_a_run_of_another_version_is_refused(tmp_path, number):
+    content = {"format": number, "run_id": "x", "started_at": "2030-01-01T00:00:00+00:00"}
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "run.json").write_text(json.dumps(content))
+    with pytest.raises(RunFormatError, match=f"the run is in format {number}, and this"):
+        RunFolder.open(tmp_path / "x")
+    # It is the last run, and not to be passed over in silence; nor is it ours to remove.
+    assert RunFolder.runs(tmp_path) == [tmp_path / "x"]
+    RunFolder.prune(tmp_path, keep=0)
+    assert RunFolder.runs(tmp_path) == [tmp_path / "x"]
 
 
 def test_runs_are_listed_from_the_newest(tmp_path):
@@ -98,3 +118,76 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be made"):
         RunFolder.create(tmp_path / "file", run_id="one")
+
+
+def made(parent, name, *, selection, complete=None, content="x"):
+    folder = RunFolder.create(parent, run_id=name)
+    folder.set_fingerprints({"toys": {"selection": selection}})
+    if content:
+        (folder.session_path / "results.jsonl").write_text(content)
+    if complete is not None:
+        folder.end_session(complete=complete, interrupted=None)
+    folder.release()
+
+
+def test_a_run_that_did_not_finish_outlives_newer_ones_that_did(tmp_path):
+    made(tmp_path, "night", selection="all", complete=False)
+    made(tmp_path, "killed", selection="half")
+    made(tmp_path, "empty", selection="third", content="")
+    made(tmp_path, "older", selection="fourth", complete=False)
+    made(tmp_path, "newer", selection="fourth", complete=False)
+    for number in range(3):
+        made(tmp_path, f"day{number}", selection="one", complete=True)
+    RunFolder.prune(tmp_path, keep=3)
+    kept = [path.name for path in RunFolder.runs(tmp_path)]
+    assert kept == ["day2", "day1", "day0", "newer", "killed", "night"]
+
+
+def test_those_that_did_not_finish_are_bounded_too(tmp_path):
+    for number in range(6):
+        made(tmp_path, f"run{number}", selection=str(number), complete=False)
+    RunFolder.prune(tmp_path, keep=2)
+    assert [path.name for path in RunFolder.runs(tmp_path)] == ["run5", "run4", "run3", "run2"]
+
+
+def test_what_a_killed_removal_left_goes_later(tmp_path):
+    for name in ("left", "recent"):
+        made(tmp_path, name, selection="all")
+        (tmp_path / name / "run.json").unlink()
+    os.utime(tmp_path / "left" / "run.lock", (0, 0))
+    (tmp_path / "mine").mkdir()
+    RunFolder.prune(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "recent"]
+
+
+def test_a_session_without_results_is_taken_back(begun):
+    begun.drop_session()
+    assert begun.session == 1  # the run itself
+    (begun.session_path / "results.jsonl").write_text("x")
+    begun.begin_session()
+    begun.drop_session()
+    assert [session["number"] for session in begun.sessions] == [1]
+    assert not (begun.path / "session-2").exists()
+    begun.begin_session()
+    (begun.session_path / "results.jsonl").write_text("x")
+    begun.drop_session()
+    assert begun.session == 2
+
+
+def test_what_is_known_of_sessions(begun):
+    begun.note_concurrency("toys", 8)
+    written = begun.session_path / "results.jsonl"
+    written.write_text("x")
+    begun_at = begun.started_at.timestamp()
+    os.utime(written, (begun_at + 5, begun_at + 5))
+    begun.begin_session()  # the first was killed
+    begun.end_session(complete=False, interrupted="Ctrl-C")
+    begun.begin_session()
+    killed, ended, current = begun.sessions
+    assert (killed["number"], killed["ended_at"], killed["interrupted"]) == (1, None, None)
+    assert killed["seconds"] == pytest.approx(5, abs=0.1)
+    assert killed["concurrency"] == {"toys": 8}
+    assert (ended["interrupted"], ended["concurrency"]) == ("Ctrl-C", {})
+    assert ended["ended_at"] >= ended["started_at"]
+    assert (current["number"], current["ended_at"]) == (3, None)
+    assert current["seconds"] is not None

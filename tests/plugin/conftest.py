@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -255,7 +256,7 @@ def count_builds(
 UNSTABLE_KEYS = frozenset(
     # The cold sample of a unit and mode is the first that was asked.
     {"report_id", "started_at", "finished_at", "build_seconds", "worker", "latency_ms", "cold"}
-    | {"load_seconds", "run_id"}
+    | {"load_seconds", "run_id", "ended_at", "seconds", "duration_seconds"}
     # How many processes asked at the same time.
     | {"concurrency"}
 )
@@ -293,3 +294,88 @@ def builds(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[s
         return counts
 
     return count
+
+
+COUNTING = """
+import asyncio, signal
+
+class KnowledgeBase(KnowledgeBase):
+    async def query(self, text, *, mode, top_k, options=None):
+        with pathlib.Path(__file__).with_name("asked.txt").open("a") as file:
+            file.write(text + "\\n")
+        DO = os.environ.get("DO", "")
+        if text == os.environ.get("AT", "word7") and DO:
+            exec(DO)
+            await asyncio.sleep(float(os.environ.get("THEN_WAIT", "0")))
+        return super().query(text, mode=mode, top_k=top_k)
+
+class Recipe(Recipe):
+    available_queries = ("overlap",)
+    max_concurrency = 1
+    def create(self, *, name, objects, source_keys, workspace):
+        with pathlib.Path(__file__).with_name("built.txt").open("a") as file:
+            file.write("x")
+        return KnowledgeBase({key: objects.get(key).decode() for key in source_keys})
+
+recipe = Recipe()
+"""
+
+
+class Asked:
+    """What the recipe was asked, counted in files beside it.
+
+    Case ``c7`` asks ``word7`` and is answered by document ``d7``; of the others it is
+    likewise. When it (or the query in the environment's ``AT``) is asked, the code in
+    ``DO`` is executed, and its answer takes ``THEN_WAIT`` seconds.
+
+    Attributes:
+        cases: The cases of the dataset.
+        documents: Its documents.
+        words: The queries in order.
+    """
+
+    def __init__(self, world: World, count: int = 12) -> None:
+        self._world = world
+        numbers = range(count)
+        self.words = [f"word{number}" for number in numbers]
+        self.documents = [{"document_id": f"d{n}", "text": f"word{n}"} for n in numbers]
+        self.cases = [
+            {"case_id": f"c{n}", "query": f"word{n}", "evidence": [f"d{n}"]} for n in numbers
+        ]
+        world.dataset(self.cases, self.documents)
+
+    def _taken(self, name: str) -> list[str]:
+        path = self._world.path / name
+        lines = path.read_text().split() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return lines
+
+    def texts(self) -> list[str]:
+        """Return the queries since the last call."""
+        return self._taken("asked.txt")
+
+    def builds(self) -> int:
+        """Return the builds since the last call."""
+        return len("".join(self._taken("built.txt")))
+
+
+@pytest.fixture
+def asked(world: World) -> Asked:
+    """A dataset of 12 cases, and what is asked of it."""
+    world.extend_recipe(COUNTING)
+    return Asked(world)
+
+
+@pytest.fixture
+def run_elsewhere(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
+    """Return a function that runs pytest in a process of its own, which may be killed."""
+
+    def run(*arguments: str, do: str = "") -> pytest.RunResult:
+        monkeypatch.setenv("DO", do)
+        quiet = [word for word in world.quiet if word != "-pno:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", *quiet, "--heta-recipe=recipe.py:recipe"]
+        result = world.pytester.run(*command, *arguments, timeout=60)
+        monkeypatch.setenv("DO", "")
+        return result
+
+    return run

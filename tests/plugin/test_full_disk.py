@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_heta.core._appended import AppendedFile
+from pytest_heta.core.run_folder import RunFolder
 from pytest_heta.core.spool import Spool
 
 
@@ -53,3 +54,41 @@ def test_results_are_whole_when_they_cannot_be_written(world, monkeypatch, worke
 def test_nothing_is_said_of_a_disk_with_room(world):
     world.run().assert_outcomes(passed=6)
     assert world.report()["metadata"]["warnings"] == []
+
+
+class TestTheFileOfTheRun:
+    """Nothing but resuming is lost where ``run.json`` cannot be written."""
+
+    @pytest.fixture
+    def failing(self, monkeypatch):
+        """Let every write fail from the one on that notes what the run is about."""
+
+        def set_fingerprints(self, fingerprints, real=RunFolder.set_fingerprints):
+            monkeypatch.setattr(os, "fsync", _full)
+            real(self, fingerprints)
+
+        monkeypatch.setattr(RunFolder, "set_fingerprints", set_fingerprints)
+        yield
+        monkeypatch.undo()
+
+    @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "distributed"])
+    def test_the_run_goes_on_and_says_so(self, world, failing, workers):
+        result = world.run("--heta-runs-dir=runs", *workers)
+        result.assert_outcomes(passed=6)
+        told = [line for line in result.outlines if "[run-unusable]" in line]
+        assert len(told) == 1
+        assert "No space left on device" in told[0]
+
+    def test_it_is_not_taken_over_unseen(self, world, failing, monkeypatch):
+        world.run("--heta-runs-dir=runs")
+        monkeypatch.undo()
+        monkeypatch.chdir(world.path)
+        result = world.run("--heta-runs-dir=runs", "--heta-resume")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        text = "\n".join(result.errlines)
+        assert "[resume-refused]" in text
+        assert "what it was about could not be written down" in text
+
+
+def _full(descriptor):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

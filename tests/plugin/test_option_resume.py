@@ -2,81 +2,8 @@
 
 import json
 import signal
-import sys
 
 import pytest
-
-CASES = [
-    {"case_id": f"c{number}", "query": f"word{number}", "evidence": [f"d{number}"]}
-    for number in range(12)
-]
-DOCUMENTS = [{"document_id": f"d{number}", "text": f"word{number}"} for number in range(12)]
-
-COUNTING = """
-import signal
-
-class KnowledgeBase(KnowledgeBase):
-    async def query(self, text, *, mode, top_k, options=None):
-        with pathlib.Path(__file__).with_name("asked.txt").open("a") as file:
-            file.write(text + "\\n")
-        DO = os.environ.get("DO", "")
-        if text == "word7" and DO:
-            exec(DO)
-        return super().query(text, mode=mode, top_k=top_k)
-
-class Recipe(Recipe):
-    available_queries = ("overlap",)
-    max_concurrency = 1
-    def create(self, *, name, objects, source_keys, workspace):
-        with pathlib.Path(__file__).with_name("built.txt").open("a") as file:
-            file.write("x")
-        return KnowledgeBase({key: objects.get(key).decode() for key in source_keys})
-
-recipe = Recipe()
-"""
-
-
-class Asked:
-    """What the recipe was asked, counted in files beside it."""
-
-    def __init__(self, world):
-        self._world = world
-
-    def _taken(self, name):
-        path = self._world.path / name
-        lines = path.read_text().split() if path.exists() else []
-        path.unlink(missing_ok=True)
-        return lines
-
-    def texts(self):
-        """Return the queries since the last call."""
-        return self._taken("asked.txt")
-
-    def builds(self):
-        """Return the builds since the last call."""
-        return len("".join(self._taken("built.txt")))
-
-
-@pytest.fixture
-def asked(world):
-    world.dataset(CASES, DOCUMENTS)
-    world.extend_recipe(COUNTING)
-    return Asked(world)
-
-
-@pytest.fixture
-def run_elsewhere(world, monkeypatch):
-    """Return a function that runs pytest in a process of its own, which may be killed."""
-
-    def run(*arguments, do=""):
-        monkeypatch.setenv("DO", do)
-        quiet = [word for word in world.quiet if word != "-pno:cacheprovider"]
-        command = [sys.executable, "-m", "pytest", *quiet, "--heta-recipe=recipe.py:recipe"]
-        result = world.pytester.run(*command, *arguments, timeout=60)
-        monkeypatch.setenv("DO", "")
-        return result
-
-    return run
 
 
 def resume(world, *arguments):
@@ -183,7 +110,12 @@ class TestEnded:
         resume(world, "--junitxml=junit.xml").assert_outcomes(passed=12)
         assert (asked.texts(), asked.builds()) == ([], 0)
         after = world.report()
-        assert after["mode_summaries"] == before["mode_summaries"]
+        summaries = after["mode_summaries"]["overlap"]
+        assert summaries.pop("reused_samples") == 12
+        assert before["mode_summaries"]["overlap"].pop("reused_samples") == 0
+        assert summaries == before["mode_summaries"]["overlap"]
+        # Nothing was asked: it is the other session whose latencies these are.
+        assert after["config_snapshot"]["concurrency"] == before["config_snapshot"]["concurrency"]
         assert (world.path / "junit.xml").read_text().count("<testcase") == 12
 
     def test_by_a_failing_evaluator(self, world, asked, run_elsewhere):
@@ -225,9 +157,12 @@ class TestRefused:
         if change == "recipe":
             world.extend_recipe("class Recipe(Recipe):\n    chunk = 3\nrecipe = Recipe()\n")
         elif change == "text":
-            world.dataset(CASES, [*DOCUMENTS[:-1], {"document_id": "d11", "text": "other"}])
+            world.dataset(
+                asked.cases, [*asked.documents[:-1], {"document_id": "d11", "text": "other"}]
+            )
         elif change == "query":
-            world.dataset([*CASES[:-1], {**CASES[-1], "query": "other"}], DOCUMENTS)
+            cases = [*asked.cases[:-1], {**asked.cases[-1], "query": "other"}]
+            world.dataset(cases, asked.documents)
         elif change == "evaluators":
             world.suite(evaluators='["recall@1"]')
         result = resume(world, *arguments, *workers)

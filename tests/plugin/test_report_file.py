@@ -64,6 +64,10 @@ def test_the_file_has_a_version_the_run_and_its_reports(world):
         "complete",
         "interrupted",
         "arguments",
+        "run_id",
+        "session",
+        "duration_seconds",
+        "damaged_records",
     }
     assert file["run"]["complete"] is True
     assert file["run"]["interrupted"] is None

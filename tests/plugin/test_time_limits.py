@@ -145,8 +145,10 @@ class TestBlockedLoop:
         came = errors(world)
         assert came["repair"] == (
             "timeout",
-            "[query-timeout] the query took longer than 0.3 s and blocks the event loop;"
-            " await what takes long: `asyncio.to_thread`",
+            (
+                "[query-timeout] the query took longer than 0.3 s and blocks the event loop;"
+                " await what takes long: `asyncio.to_thread`"
+            ),
         )
         assert came["pie"] is None
         assert came["rain"] is None
