@@ -354,6 +354,16 @@ def test_a_process_does_not_wait_for_what_was_cancelled_in_a_thread():
     assert (done.stdout, done.stderr) == ("late\n", "")
 
 
+def test_what_was_cancelled_in_a_thread_leaves_its_place_to_others(loop, gate):
+    async def run():
+        for _ in range(100):  # more than there are threads
+            with pytest.raises(TimeoutError):
+                await bounded(asyncio.to_thread(gate.wait), 0.001)
+        return await bounded(asyncio.to_thread(str), LONG_S)
+
+    assert loop.run(run()) == ""
+
+
 def test_what_a_coroutine_has_begun_in_a_thread_ends_before_its_loop(loop):
     ended = []
     begun, gate = threading.Event(), threading.Event()
