@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import math
 import re
 import sys
 import threading
@@ -19,6 +20,7 @@ from pytest_heta.errors import (
     ConfigurationError,
     ExtraMissingError,
     GateInvalidError,
+    LoopBlockedError,
     ModeUnknownError,
     RecipeInvalidError,
     RecipeNotFoundError,
@@ -559,6 +561,10 @@ class TestRun:
             ({"repeat": 1.5}, "run: repeat = 1.5"),
             ({"warmup": -1}, "run: warmup = -1 is not allowed; use a whole number from 0"),
             ({"responses": "all"}, "run: responses = 'all' is not allowed; use ids, short"),
+            ({"timeout": 0}, "run: timeout = 0 is not allowed; use a positive number of seconds"),
+            ({"timeout": math.inf}, "run: timeout = inf"),
+            ({"timeout": True}, "run: timeout = True"),
+            ({"build_timeout": "1"}, "run: build_timeout = '1'"),
             ({"gates": ["x"]}, "there is no operator"),
             ({"evaluators": ["ndcg"]}, "ndcg"),
         ],
@@ -566,6 +572,39 @@ class TestRun:
     def test_options_that_are_wrong_are_refused(self, options, message):
         with pytest.raises(ConfigurationError, match=re.escape(message)):
             run(Benchmark(), Recipe, **options)
+
+    def test_what_takes_too_long_costs_its_sample_or_its_unit(self):
+        limit_s = 0.2
+
+        class Slow(Recipe):
+            async def create(self, **given):
+                await asyncio.Event().wait()
+
+        report = run(Benchmark(), Slow, build_timeout=limit_s)
+        assert {result.error.error_type for result in report.case_results} == {"timeout"}
+
+        class Base:
+            async def query(self, text, **keywords):
+                await asyncio.Event().wait()
+
+        Slow.create = lambda self, **given: Base()
+        report = run(Benchmark(), Slow, timeout=limit_s)
+        assert {result.error.error_type for result in report.case_results} == {"timeout"}
+
+    def test_what_blocks_the_event_loop_ends_the_run(self):
+        gate = threading.Event()
+
+        class Base:
+            async def query(self, text, **keywords):
+                gate.wait()
+
+        class Blocking(Recipe):
+            def create(self, **given):
+                return Base()
+
+        with pytest.raises(LoopBlockedError):
+            run(Benchmark(), Blocking, timeout=0.2)
+        gate.set()
 
     def test_a_mode_that_the_recipe_lacks_is_refused(self):
         with pytest.raises(ModeUnknownError, match="did you mean 'exact'"):

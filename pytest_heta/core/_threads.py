@@ -32,8 +32,11 @@ class DaemonThreads(Executor):
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Let a thread call a function, as soon as one is free."""
-        future: Future[Any] = Future()
-        self._waiting.put((future, lambda: function(*args, **kwargs)))
+        return self.carry_out(Future(), lambda: function(*args, **kwargs))
+
+    def carry_out(self, future: Future[Any], work: Callable[[], Any]) -> Future[Any]:
+        """Let a thread do some work, and give what comes of it to a future."""
+        self._waiting.put((future, work))
         if len(self._threads) < self._count:
             thread = threading.Thread(
                 target=self._serve, name=f"{self._name}_{len(self._threads)}", daemon=True
@@ -66,12 +69,26 @@ class DaemonThreads(Executor):
             del work, future, function
 
 
+class _Task(Future[Any]):
+    """What is told when nobody waits for it any more."""
+
+    def __init__(self, given_up: Callable[[Future[Any]], None]) -> None:
+        super().__init__()
+        self._given_up = given_up
+
+    def cancel(self) -> bool:
+        is_cancelled = super().cancel()
+        if not is_cancelled:
+            self._given_up(self)
+        return is_cancelled
+
+
 class DaemonPool(ThreadPoolExecutor):
     """An event loop's default executor that does not keep the process alive.
 
     An event loop takes no other class. What ``asyncio.to_thread`` has begun
-    goes on after its waiter was cancelled, and Python would wait for it at its
-    end.
+    goes on when its waiter is cancelled: another thread takes its place then,
+    and nobody waits for it at the end.
     """
 
     def __init__(self) -> None:
@@ -81,13 +98,18 @@ class DaemonPool(ThreadPoolExecutor):
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Let a thread call a function, as soon as one is free."""
-        future = self._daemons.submit(function, *args, **kwargs)
+        future = _Task(self._give_up)
         self._pending.add(future)
         future.add_done_callback(self._pending.discard)
-        return future
+        return self._daemons.carry_out(future, lambda: function(*args, **kwargs))
+
+    def _give_up(self, future: Future[Any]) -> None:
+        if future in self._pending:
+            self._pending.discard(future)
+            self._daemons.abandon(future)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Take no more, and wait for what has been begun."""
+        """Take no more, and wait for what has been begun and not given up."""
         super().shutdown(wait=False, cancel_futures=cancel_futures)
         self._daemons.shutdown()
         if wait:

@@ -13,6 +13,7 @@ from pytest_heta.core._calls import (
     evaluation_error,
     later_keywords,
 )
+from pytest_heta.core._deadline import build_within
 from pytest_heta.core._leases import Lease
 from pytest_heta.core._loop import Called, call, is_coroutine_function
 from pytest_heta.core._plain import exception_text, plain, portable_name
@@ -80,6 +81,7 @@ async def build_knowledge_base(
     workspace: Path,
     cache: KnowledgeBaseCache | None = None,
     key: CacheKey | Unkeyed | None = None,
+    limit_s: float | None = None,
 ) -> BuiltKnowledgeBase:
     """Build the knowledge base of one run unit, or load the one that was built before.
 
@@ -98,6 +100,8 @@ async def build_knowledge_base(
         cache: Where saved knowledge bases are, if any are kept.
         key: Key of this one, or why there is none; None if the recipe has no ``save``
             and ``load``.
+        limit_s: Seconds that this may take, waiting for another process that
+            builds the same left out; None for any time.
 
     Returns:
         The knowledge base, to be closed and then released. Its
@@ -107,7 +111,9 @@ async def build_knowledge_base(
     Raises:
         BuildError: if the recipe fails, or returns something that cannot be
             asked.
+        BuildTimeoutError: if it takes too long.
     """
+    where = f"run unit {unit_id}"
     given: dict[str, Any] = {
         "name": name,
         "objects": objects,
@@ -115,17 +121,20 @@ async def build_knowledge_base(
         "workspace": workspace,
     }
     if cache is not None or "workspace" in accepted_keywords(recipe.create, given):
-        _make_folder(workspace, f"run unit {unit_id}")
+        _make_folder(workspace, where)
     if cache is None or key is None:
-        return await _create(recipe, unit_id, given)
+        return await build_within(_create(recipe, unit_id, given), limit_s, where)
     if isinstance(key, Unkeyed):
-        return _warned(await _create(recipe, unit_id, given), [key.reason])
+        built = await build_within(_create(recipe, unit_id, given), limit_s, where)
+        return _warned(built, [key.reason])
     try:
         lock = await cache.lock(key)
     except CacheError as error:
-        return _warned(await _create(recipe, unit_id, given), [error.message])
+        built = await build_within(_create(recipe, unit_id, given), limit_s, where)
+        return _warned(built, [error.message])
     try:
-        return await _load_or_create(recipe, unit_id, given, cache, key)
+        work = _load_or_create(recipe, unit_id, given, cache, key)
+        return await build_within(work, limit_s, where)
     finally:
         lock.release()
 
@@ -135,8 +144,7 @@ async def _create(recipe: Any, unit_id: str, given: Mapping[str, Any]) -> BuiltK
     called = await call(recipe.create, **accepted_keywords(recipe.create, given))
     if called.error is not None:
         raise _build_error(called.error, where) from called.error
-    hint = "`create` returns the knowledge base"
-    modes = await _checked_modes(called.value, where, hint)
+    modes = await _checked_modes(called.value, where, "`create` returns the knowledge base")
     manifest, metadata = await _manifest(called.value)
     build = UnitBuild(
         unit_id=unit_id,
@@ -371,13 +379,15 @@ def available_modes(knowledge_base: Any) -> tuple[str, ...]:
     return tuple(sorted(declared) if isinstance(declared, set | frozenset) else declared)
 
 
+def _closing(knowledge_base: Any) -> Any:
+    methods = (getattr(knowledge_base, name, None) for name in ("aclose", "close"))
+    return next(filter(callable, methods), None)
+
+
 def closes_on_loop(knowledge_base: Any) -> bool:
     """Whether `close_knowledge_base` would await a coroutine function."""
-    for method in ("aclose", "close"):
-        function = getattr(knowledge_base, method, None)
-        if callable(function):
-            return is_coroutine_function(function)
-    return False
+    function = _closing(knowledge_base)
+    return function is not None and is_coroutine_function(function)
 
 
 async def close_knowledge_base(knowledge_base: Any) -> str | None:
@@ -386,12 +396,11 @@ async def close_knowledge_base(knowledge_base: Any) -> str | None:
     Returns:
         Why it could not be closed, for a warning; results are not affected.
     """
-    for method in ("aclose", "close"):
-        function = getattr(knowledge_base, method, None)
-        if callable(function):
-            called = await call(function)
-            return None if called.error is None else exception_text(called.error)
-    return None
+    function = _closing(knowledge_base)
+    if function is None:
+        return None
+    called = await call(function)
+    return None if called.error is None else exception_text(called.error)
 
 
 async def _manifest(knowledge_base: Any) -> tuple[dict[str, Any], dict[str, Any]]:

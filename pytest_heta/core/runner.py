@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_heta.core._calls import error_text, evaluation_error
-from pytest_heta.core._deadline import build_within, close_within, closing_limit
+from pytest_heta.core._deadline import close_within, closing_limit
 from pytest_heta.core._in_order import in_order
 from pytest_heta.core._loop import call_in_threads
 from pytest_heta.core._plain import portable_name
@@ -276,7 +276,7 @@ async def _run_unit(
                 unit_id=unit.unit_id,
                 documents=staged.digest_of(keys),
             )
-        work = build_knowledge_base(
+        built = await build_knowledge_base(
             run.recipe,
             name=name,
             unit_id=unit.unit_id,
@@ -285,9 +285,7 @@ async def _run_unit(
             workspace=unit_workspace(run.workspace, run.plan.label, unit.unit_id),
             cache=cache,
             key=key,
-        )
-        built = await build_within(
-            work, run.options.build_timeout_s, where=f"run unit {unit.unit_id}"
+            limit_s=run.options.build_timeout_s,
         )
     except HetaError as error:
         failure = evaluation_error(error, build_error_type(error))

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from pytest_heta.core._deadline import build_within, close_within, closing_limit, took_longer
+from pytest_heta.core._deadline import close_within, closing_limit, took_longer
 from pytest_heta.core._plain import exception_text, portable_name
 from pytest_heta.core.build import (
     BuiltKnowledgeBase,
@@ -120,6 +120,7 @@ class RunUnit:
                     workspace=self._folder,
                     cache=cache,
                     key=key,
+                    limit_s=self._run.options.build_timeout,
                 )
             )
         except HetaError as error:
@@ -138,17 +139,17 @@ class RunUnit:
 
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """Carry out a build within its time, where an ordinary one can be left behind."""
-        options, where = self._run.options, f"run unit {self.unit_id}"
+        options = self._run.options
         limit_s = options.build_timeout
         if limit_s is None and options.timeout is None:
             return self._run.wait_for(work)
         with self._run.watched(limit_s):
             try:
-                return self._run.loop.run(build_within(work, limit_s, where))
+                return self._run.loop.run(work)
             except LoopBlockedError as error:
                 raise BuildTimeoutError(
                     took_longer("building", limit_s or 0.0, blocks=True),
-                    where=where,
+                    where=f"run unit {self.unit_id}",
                     hint=error.hint,
                 ) from error
 

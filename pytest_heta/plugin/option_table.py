@@ -100,7 +100,8 @@ OPTIONS: Final = (
     ),
     Option(
         "timeout",
-        "Seconds that a query may take; after that its case has failed, and the others go on.",
+        "Seconds that a query, and that an evaluator may take; after that its case, or its score, "
+        "has failed, and the others go on.",
         "SECONDS",
         default="no limit",
     ),

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def cache(folder):
 
 @pytest.fixture
 def build(tmp_path, cache):
-    def run(recipe, opened=None, key=KEY, *, keep_using=False):
+    def run(recipe, opened=None, key=KEY, *, keep_using=False, limit_s=None):
         built = asyncio.run(
             build_knowledge_base(
                 recipe,
@@ -95,6 +96,7 @@ def build(tmp_path, cache):
                 workspace=tmp_path / "work",
                 cache=opened or cache(),
                 key=key,
+                limit_s=limit_s,
             )
         )
         if not keep_using:
@@ -432,6 +434,15 @@ class TestSize:
             lock.release()
         assert len(cache(max_bytes=0).prune(all_runs=True)) == 1
         assert not (folder / "v1" / KEY.digest).exists()
+
+    def test_waiting_for_another_that_builds_it_is_not_ones_own_time(self, build, cache):
+        lock = asyncio.run(cache().lock(KEY))
+        limit_s = 0.5
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(build, Recipe(), limit_s=limit_s)
+            wait([waiting], timeout=2 * limit_s)
+            lock.release()
+            assert waiting.result(60).knowledge_base.source == "create"
 
     def test_one_that_is_too_large_costs_no_other_its_place(self, build, cache, folder):
         build(Recipe(), key=key(0))

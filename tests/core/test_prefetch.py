@@ -112,7 +112,9 @@ def ask(fakes, tmp_path):
         questions = Questions(
             plan=plan,
             cases={case.case_id: case for case in cases},
-            scorer=Scorer(made, plan.metrics, top_k=plan.top_k),
+            scorer=Scorer(
+                made, plan.metrics, top_k=plan.top_k, timeout_s=arguments.get("timeout_s")
+            ),
             samples=samples,
             asked=set() if asked is None else asked,
             warmup=warmup,
@@ -1110,7 +1112,10 @@ class TestLatency:
             measured[f"q{n}"] * 1_000 for n in range(9)
         ]
 
-    def test_what_returned_is_on_disk_before_other_code_of_the_turn_runs(self, ask, tmp_path):
+    @pytest.mark.parametrize("timeout_s", [None, DEADLOCK_S])
+    def test_what_returned_is_on_disk_before_other_code_of_the_turn_runs(
+        self, ask, tmp_path, timeout_s
+    ):
         """Queries that wake up in the same turn: the last one may end the process."""
         path = tmp_path / "spool.jsonl"
         release = asyncio.Event()
@@ -1124,7 +1129,7 @@ class TestLatency:
             seen.append(len(path.read_bytes().splitlines()) if path.exists() else 0)
             return response(text)
 
-        take_all(ask(query, 3, concurrency=3, spool=Spool(path)), 3)
+        take_all(ask(query, 3, concurrency=3, spool=Spool(path), timeout_s=timeout_s), 3)
         assert seen == [0, 1, 2]
 
 
@@ -1200,7 +1205,8 @@ class TestFlightRecorder:
         assert executing(path) == ()
         recorder.close()
 
-    def test_of_those_that_wait_on_the_loop_none_is_held(self, ask, tmp_path):
+    @pytest.mark.parametrize("timeout_s", [None, DEADLOCK_S])
+    def test_of_those_that_wait_on_the_loop_none_is_held(self, ask, tmp_path, timeout_s):
         path = tmp_path / "main.flight"
         recorder = FlightRecorder(path)
         meet = asyncio.Barrier(3)
@@ -1216,7 +1222,8 @@ class TestFlightRecorder:
             seen.append((number, executing(path)))
             return 1.0
 
-        take_all(ask(query, 6, concurrency=3, evaluators=[Judge(judge)], recorder=recorder), 6)
+        given = {"recorder": recorder, "timeout_s": timeout_s}
+        take_all(ask(query, 6, concurrency=3, evaluators=[Judge(judge)], **given), 6)
         recorder.close()
         assert len(seen) == 18
         assert all(held == (number,) for number, held in seen)
@@ -1237,6 +1244,27 @@ class TestFlightRecorder:
         # What was begun last comes first.
         assert seen == [(2, 1, 0)] * 3 + [(5, 4, 3)] * 3
         recorder.close()
+
+    def test_one_that_was_left_behind_does_not_forget_the_next(self, ask, tmp_path):
+        path = tmp_path / "main.flight"
+        recorder = FlightRecorder(path)
+        gate, threads = threading.Event(), []
+        seen = []
+
+        def query(text):
+            if text == "q0":
+                threads.append(threading.current_thread())
+                gate.wait(DEADLOCK_S)
+            else:
+                gate.set()
+                threads[0].join(DEADLOCK_S)
+                seen.append(executing(path))
+            return response(text)
+
+        take_all(ask(query, 2, concurrency=1, recorder=recorder, timeout_s=0.5), 2)
+        recorder.close()
+        assert not threads[0].is_alive()
+        assert seen == [(1,)]
 
 
 class TestConcurrency:

@@ -1,6 +1,7 @@
 """A whole run, as events."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -415,3 +416,100 @@ def test_two_runs_give_the_same_report_but_for_times_and_ids(run, fakes, three):
     reports = [run(three, fakes.Recipe(modes=("a", "b")))[-1].report for _ in range(2)]
     assert comparable(reports[0]) == comparable(reports[1])
     assert reports[0].report_id != reports[1].report_id
+
+
+class TestTimeLimits:
+    """What takes longer than it may costs what it is part of, and the run goes on."""
+
+    @pytest.fixture
+    def gate(self):
+        event = threading.Event()
+        yield event
+        event.set()
+
+    @staticmethod
+    def in_time(events):
+        """Return the error types of the samples of a complete run, by case."""
+        results = events[-1].report.case_results
+        return {r.case_id: r.error.error_type if r.error else None for r in results}
+
+    @pytest.mark.parametrize("concurrency", [1, 3])
+    @pytest.mark.parametrize("kind", ["ordinary", "asynchronous"])
+    def test_of_a_query(self, run, fakes, three, gate, kind, concurrency):
+        async def for_ever():
+            await asyncio.Event().wait()
+
+        def answer(query, mode):
+            if query == "word1":
+                return gate.wait() if kind == "ordinary" else for_ever()
+            return fakes.hits(query.replace("word", "d"))
+
+        events = run(three, fakes.Recipe(answer), timeout_s=0.2, concurrency=concurrency)
+        assert self.in_time(events) == {"q0": None, "q1": "timeout", "q2": None}
+        error = events[-1].report.case_results[1].error
+        assert error.message == "[query-timeout] the query took longer than 0.2 s"
+
+    @pytest.mark.parametrize("kind", ["ordinary", "asynchronous"])
+    def test_of_an_evaluator(self, run, fakes, three, gate, kind):
+        class Ordinary:
+            name = "judge"
+
+            def evaluate(self, *, case, response):
+                return gate.wait() if case.case_id == "q1" else 0.5
+
+        class Asynchronous:
+            name = "judge"
+
+            async def evaluate(self, *, case, response):
+                if case.case_id == "q1":
+                    await asyncio.Event().wait()
+                return 0.5
+
+        three._evaluators = ("ndcg@10", Ordinary() if kind == "ordinary" else Asynchronous())
+        report = run(three, fakes.Recipe(), timeout_s=0.2)[-1].report
+        assert [[score.value for score in r.scores] for r in report.case_results] == [
+            [1.0, 0.5],
+            [1.0, None],
+            [1.0, 0.5],
+        ]
+        late = report.case_results[1]
+        assert late.latency_ms is not None
+        assert late.scores[1].metadata["error"] == {
+            "type": "timeout",
+            "message": "the evaluator took longer than 0.2 s",
+        }
+
+    @pytest.mark.parametrize("kind", ["ordinary", "asynchronous"])
+    def test_of_a_build(self, run, fakes, by_unit, gate, kind):
+        class Recipe(fakes.Recipe):
+            def create(self, **given):
+                made = super().create(**given)
+                if "/d1/" not in given["source_keys"][0]:
+                    return made
+                return gate.wait() if kind == "ordinary" else asyncio.Event().wait()
+
+        events = run(by_unit, Recipe(), build_timeout_s=0.2)
+        assert self.in_time(events) == {"q0": None, "q1": "timeout", "q2": None}
+        builds = [event.build for event in events if type(event).__name__ == "UnitBuilt"]
+        assert [build.error is None for build in builds] == [True, False, True]
+
+    def test_of_closing_and_warming_up_it_is_told(self, run, fakes, three, gate):
+        class Recipe(fakes.Recipe):
+            def create(self, **given):
+                made = super().create(**given)
+                made.aclose = gate.wait
+                return made
+
+        asked = []
+
+        def answer(query, mode):
+            asked.append(query)
+            return gate.wait() if len(asked) == 1 else fakes.hits("d0")
+
+        recipe = Recipe(answer)
+        report = run(three, recipe, warmup=1, timeout_s=0.2, build_timeout_s=0.2)[-1].report
+        assert report.metadata["warnings"] == [
+            "run unit all could not be closed: closing took longer than 0.2 s",
+            "warming up run unit all, mode exact: the query took longer than 0.2 s",
+        ]
+        assert [r.error for r in report.case_results] == [None] * 3

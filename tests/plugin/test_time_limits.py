@@ -143,13 +143,11 @@ class TestBlockedLoop:
         world.extend_recipe(BLOCKING_QUERY)
         world.run("--heta-timeout=0.3", ONE_MODE, *arguments)
         came = errors(world)
-        assert came["repair"] == (
-            "timeout",
-            (
-                "[query-timeout] the query took longer than 0.3 s and blocks the event loop;"
-                " await what takes long: `asyncio.to_thread`"
-            ),
+        line = (
+            "[query-timeout] the query took longer than 0.3 s and blocks the event loop;"
+            " await what takes long: `asyncio.to_thread`"
         )
+        assert came["repair"] == ("timeout", line)
         assert came["pie"] is None
         assert came["rain"] is None
 
@@ -451,6 +449,33 @@ class Alone:
 @pytest.fixture
 def alone(world, tmp_path):
     return Alone(world, tmp_path)
+
+
+LEFT_BEHIND = {
+    "ordinary": "def query(self, *a, **k): threading.Event().wait()",
+    "in a thread": (
+        "async def query(self, *a, **k):\n        await asyncio.to_thread(threading.Event().wait)"
+    ),
+    "blocking": "async def query(self, *a, **k): threading.Event().wait()",
+    "stubborn": (
+        "async def query(self, *a, **k):\n"
+        "        while True:\n"
+        "            try:\n"
+        "                await asyncio.Event().wait()\n"
+        "            except asyncio.CancelledError:\n"
+        "                pass"
+    ),
+}
+
+
+@pytest.mark.parametrize("source", LEFT_BEHIND.values(), ids=LEFT_BEHIND.keys())
+def test_the_process_does_not_wait_for_what_was_left_behind(world, alone, source):
+    world.extend_recipe(
+        f"import asyncio, threading\n\nclass KnowledgeBase(KnowledgeBase):\n    {source}\n"
+    )
+    result = alone.run("--heta-timeout=0.3")
+    result.assert_outcomes(failed=3)
+    assert {error_type for error_type, _ in errors(world).values()} == {"timeout"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the sleep of C's library")
