@@ -91,11 +91,11 @@ class _TallyPlugin:
         longest = max(found["longest_end_s"] for found in self._found)
         terminalreporter.section("faults")
         terminalreporter.write_line(
-            f"{sums['injected']} faults injected; {sums['finished']} cases finished before them,"
-            f" {sums['recovered']} recovered without being asked again; {sums['hangs']} hangs;"
-            f" at most {longest:.1f} s from a kill to the end"
+            f"{sums['injected']} faults injected; {sums['finished']} cases had finished,"
+            f" {sums['recovered']} of them are in the report of the resumed run without being"
+            f" asked again; {sums['hangs']} hangs; at most {longest:.1f} s from a kill to the end"
         )
         terminalreporter.write_line(
             f"{sums['damaged_files']} damaged files read, {sums['bad_answers']} bad answers of a"
-            " server"
+            " server given"
         )

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,6 @@ class Tally:
     damaged_files: int = 0
     bad_answers: int = 0
     longest_end_s: float = 0.0
-    kinds: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
