@@ -184,7 +184,7 @@ def test_what_is_known_of_sessions(begun):
     begun.end_session(complete=False, interrupted="Ctrl-C")
     begun.begin_session()
     killed, ended, current = begun.sessions
-    assert (killed["number"], killed["ended_at"], killed["interrupted"]) == (1, None, None)
+    assert (killed["number"], killed["ended_at"], killed["interrupted"]) == (1, None, "killed")
     assert killed["seconds"] == pytest.approx(5, abs=0.1)
     assert killed["concurrency"] == {"toys": 8}
     assert (ended["interrupted"], ended["concurrency"]) == ("Ctrl-C", {})
