@@ -167,17 +167,20 @@ class RunFolder:
         the current one), ``seconds`` that it took, as far as is known, ``interrupted``
         (``killed`` if nobody noted its end) and ``concurrency`` by plan label.
         """
-        return [self._told(session) for session in self._data["sessions"]]
+        return [
+            self._told(number, session)
+            for number, session in enumerate(self._data["sessions"], start=1)
+        ]
 
-    def _told(self, session: Mapping[str, Any]) -> dict[str, Any]:
-        number, started_at = session.get("number"), session.get("started_at")
+    def _told(self, number: int, session: Mapping[str, Any]) -> dict[str, Any]:
+        started_at = session.get("started_at")
         ended_at = session.get("ended_at")
         until = ended_at
         if number == self.session and until is None:
             until = _now()
         is_killed = until is None
         if is_killed:
-            until = last_written(self._path_of(int(number or 0)))
+            until = last_written(self._path_of(number))
         return {
             "number": number,
             "started_at": started_at,
