@@ -10,26 +10,30 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
-from filelock import BaseFileLock, Timeout
+from filelock import BaseFileLock
 
-from pytest_heta.core._locks import file_lock
+from pytest_heta.core._old_runs import prune_runs
 from pytest_heta.core._plain import exception_text
+from pytest_heta.core._run_file import (
+    FILE,
+    FORMAT,
+    check_format,
+    files_of,
+    held,
+    last_written,
+    read_run,
+    runs_below,
+    seconds_between,
+)
 from pytest_heta.core._sync import sync_folder
-from pytest_heta.errors import RunError, RunFormatError, RunInUseError, RunNotFoundError
+from pytest_heta.errors import RunError, RunNotFoundError
 
 __all__ = ["RunFolder"]
-
-_FORMAT: Final = 1
-_FILE: Final = "run.json"
-_LOCK: Final = "run.lock"
-_LEFTOVER_S: Final = 3600.0
 
 
 class RunFolder:
@@ -62,7 +66,7 @@ class RunFolder:
         """
         path = parent / run_id
         data = {
-            "format": _FORMAT,
+            "format": FORMAT,
             "run_id": run_id,
             "started_at": _now(),
             "fingerprints": {},
@@ -70,7 +74,7 @@ class RunFolder:
         }
         try:
             path.mkdir(parents=True)
-            folder = cls(path, _held(path), data)
+            folder = cls(path, held(path), data)
         except OSError as error:
             raise RunError(
                 f"the folder of the run cannot be made: {exception_text(error)}", where=str(path)
@@ -91,16 +95,16 @@ class RunFolder:
             RunFormatError: if another version of this package wrote it.
             RunInUseError: if another process works on it.
         """
-        if _read(path) is None:
-            _check_format(path)
+        if read_run(path) is None:
+            check_format(path)
             raise RunNotFoundError("there is no run", where=str(path))
         try:
-            lock = _held(path)
+            lock = held(path)
         except OSError as error:
             raise RunError(
                 f"the folder of the run cannot be used: {exception_text(error)}", where=str(path)
             ) from error
-        data = _read(path)  # whoever held it until now may have written
+        data = read_run(path)  # whoever held it until now may have written
         if data is None:
             lock.release()
             raise RunNotFoundError("there is no run any more", where=str(path))
@@ -112,7 +116,7 @@ class RunFolder:
 
         Those of other versions are among them: `open` says that they are.
         """
-        return [path for path, _ in _runs_below(parent)]
+        return [path for path, _ in runs_below(parent)]
 
     @staticmethod
     def prune(parent: Path, keep: int = 10) -> None:
@@ -126,18 +130,7 @@ class RunFolder:
             parent: Folder of the runs.
             keep: How many stay, of either kind.
         """
-        known = [(path, data) for path, data in _runs_below(parent) if _is_run(data)]
-        unfinished: dict[str, Path] = {}
-        for path, data in known:
-            if _is_unfinished(path, data):
-                unfinished.setdefault(_selection(data), path)
-        kept = {path for path, _ in known[:keep]}
-        kept.update([path for path in unfinished.values() if path not in kept][:keep])
-        for path, _ in known:
-            if path not in kept:
-                _remove(path)
-        for path in _leftovers(parent):
-            _remove(path)
+        prune_runs(parent, keep)
 
     # -- what it is ----------------------------------------------------------------
 
@@ -172,24 +165,28 @@ class RunFolder:
 
         Each has ``number``, ``started_at``, ``ended_at`` (None if it was killed, or is
         the current one), ``seconds`` that it took, as far as is known, ``interrupted``
-        and ``concurrency`` by plan label.
+        (``killed`` if nobody noted its end) and ``concurrency`` by plan label.
         """
-        return [self._told(session) for session in self._data["sessions"]]
+        return [
+            self._told(number, session)
+            for number, session in enumerate(self._data["sessions"], start=1)
+        ]
 
-    def _told(self, session: Mapping[str, Any]) -> dict[str, Any]:
-        number, started_at = session.get("number"), session.get("started_at")
+    def _told(self, number: int, session: Mapping[str, Any]) -> dict[str, Any]:
+        started_at = session.get("started_at")
         ended_at = session.get("ended_at")
         until = ended_at
         if number == self.session and until is None:
             until = _now()
-        elif until is None:
-            until = _last_written(self._path_of(int(number or 0)))
+        is_killed = until is None
+        if is_killed:
+            until = last_written(self._path_of(number))
         return {
             "number": number,
             "started_at": started_at,
             "ended_at": ended_at,
-            "seconds": _seconds(started_at, until),
-            "interrupted": session.get("interrupted"),
+            "seconds": seconds_between(started_at, until),
+            "interrupted": session.get("interrupted") or ("killed" if is_killed else None),
             "concurrency": session.get("concurrency", {}),
         }
 
@@ -245,7 +242,7 @@ class RunFolder:
         Raises:
             RunError: if that fails.
         """
-        if self.session > 1 and not _files_of(self.session_path):
+        if self.session > 1 and not files_of(self.session_path):
             shutil.rmtree(self.session_path, ignore_errors=True)
             self._data["sessions"].pop()
             self._write()
@@ -270,7 +267,7 @@ class RunFolder:
         self._lock.release()
 
     def _write(self) -> None:
-        path = self.path / _FILE
+        path = self.path / FILE
         unfinished = path.with_suffix(".unfinished")
         try:
             with unfinished.open("w", encoding="ascii") as file:
@@ -291,134 +288,3 @@ class RunFolder:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat()
-
-
-def _held(path: Path) -> BaseFileLock:
-    lock = file_lock(path / _LOCK)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout as error:
-        raise RunInUseError(
-            "another process is working on this run",
-            where=str(path),
-            hint="wait for it, name another run, or begin a new one",
-        ) from error
-    return lock
-
-
-def _runs_below(parent: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """Return the folders of runs and what stands in their files, the newest first."""
-    try:
-        folders = list(parent.iterdir())
-    except OSError:
-        return []
-    read = [(folder, _parsed(folder)) for folder in folders]
-    dated = [(folder, data) for folder, data in read if isinstance(data.get("started_at"), str)]
-    known = [(f, d) for f, d in dated if _is_run(d) or _other_format(d) is not None]
-    return sorted(known, key=lambda run: (run[1]["started_at"], run[0].name), reverse=True)
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    """Return what stands in a run's file, None if it is not one."""
-    data = _parsed(path)
-    return data if _is_run(data) else None
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    """Return the object in a folder's file, an empty one if there is none."""
-    try:
-        data = json.loads((path / _FILE).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
-
-
-def _other_format(data: Mapping[str, Any]) -> int | None:
-    """Return the format of a file that is not of this version, None if it is no run's."""
-    found = data.get("format")
-    is_other = type(found) is int and found != _FORMAT
-    return found if is_other else None
-
-
-def _check_format(path: Path) -> None:
-    found = _other_format(_parsed(path))
-    if found is not None:
-        raise RunFormatError(
-            f"the run is in format {found}, and this version of pytest-heta goes on with runs"
-            f" in format {_FORMAT}",
-            where=str(path),
-            hint="use the version that began it, or begin a new run",
-        )
-
-
-def _is_unfinished(path: Path, data: Mapping[str, Any]) -> bool:
-    """Whether a run has results, but not yet all of them without an error."""
-    if data["sessions"] and data["sessions"][-1].get("complete"):
-        return False
-    return any(_files_of(session) for session in path.glob("session-*"))
-
-
-def _selection(data: Mapping[str, Any]) -> str:
-    parts = {label: known.get("selection") for label, known in data["fingerprints"].items()}
-    return json.dumps(parts, sort_keys=True)
-
-
-def _files_of(session: Path) -> list[Path]:
-    return [path for path in session.rglob("*") if path.is_file()]
-
-
-def _leftovers(parent: Path) -> list[Path]:
-    """Return the folders of runs whose removal, or making, was killed an hour ago."""
-    latest = time.time() - _LEFTOVER_S
-    with suppress(OSError):
-        return [
-            path.parent
-            for path in parent.glob(f"*/{_LOCK}")
-            if path.stat().st_mtime < latest and not (path.parent / _FILE).exists()
-        ]
-    return []
-
-
-def _remove(path: Path) -> None:
-    with suppress(OSError, RunInUseError):
-        lock = _held(path)
-        try:
-            # Without this file it is no run: nobody opens what is being removed.
-            (path / _FILE).unlink(missing_ok=True)
-            shutil.rmtree(path, ignore_errors=True)
-        finally:
-            lock.release()
-
-
-def _last_written(session: Path) -> str | None:
-    times = [path.stat().st_mtime for path in _files_of(session)]
-    return datetime.fromtimestamp(max(times), UTC).isoformat() if times else None
-
-
-def _seconds(begin: object, end: object) -> float | None:
-    if not isinstance(begin, str) or not isinstance(end, str):
-        return None
-    try:
-        seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
-    except (ValueError, TypeError):
-        return None
-    return round(max(0.0, seconds), 3)
-
-
-def _is_run(data: Mapping[str, Any]) -> bool:
-    if data.get("format") != _FORMAT:
-        return False
-    try:
-        datetime.fromisoformat(data["started_at"])
-        fingerprints = data["fingerprints"]
-    except (KeyError, TypeError, ValueError):
-        return False
-    sessions = data.get("sessions")
-    return (
-        isinstance(data.get("run_id"), str)
-        and isinstance(fingerprints, dict)
-        and all(isinstance(parts, dict) for parts in fingerprints.values())
-        and isinstance(sessions, list)
-        and len(sessions) > 0
-        and all(isinstance(session, dict) for session in sessions)
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from pytest_heta.errors import ModelInvalidError
 from pytest_heta.evaluators.evidence import holds_evidence
@@ -61,7 +61,19 @@ def case_details(
         error = result.error
         text = error_line(error.error_type, error.message)
         lines += _named("error", [plain_text(text)], width)
+    lines += _named("before", list(_history_lines(result.metadata)), width)
     return lines
+
+
+def _history_lines(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what earlier sessions of the run had, and what they tried in vain."""
+    if metadata.get("reused"):
+        yield "result of an earlier session"
+    elif metadata.get("reused_response"):
+        yield "response of an earlier session or worker, scored now"
+    for attempt in metadata.get("earlier_attempts", ()):
+        text = error_line(str(attempt["error_type"]), str(attempt["message"]))
+        yield plain_text(f"session {attempt['session']}: {text}")
 
 
 def _named(name: str, texts: Sequence[str], width: int) -> list[str]:

@@ -99,6 +99,32 @@ def test_a_run_of_another_version_is_refused(tmp_path, number):
     assert RunFolder.runs(tmp_path) == [tmp_path / "x"]
 
 
+def test_a_damaged_file_is_no_run_or_one(begun):
+    begun.set_fingerprints({"toys": {"recipe": "ab"}})
+    begun.note_concurrency("toys", 8)
+    begun.end_session(complete=False, interrupted=None)
+    begun.release()
+    path = begun.path / "run.json"
+    content = path.read_bytes()
+    damaged = [content[:end] for end in range(len(content))]
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= 0x11
+        damaged.append(bytes(flipped))
+    opened = 0
+    for data in damaged:
+        path.write_bytes(data)
+        try:
+            folder = RunFolder.open(begun.path)
+        except (RunNotFoundError, RunFormatError):
+            continue
+        opened += 1
+        folder.begin_session()
+        assert [session["number"] for session in folder.sessions] == [1, 2]
+        folder.release()
+    assert 0 < opened < len(content)  # most are within a name or a time
+
+
 def test_runs_are_listed_from_the_newest(tmp_path):
     for name in ("b", "c", "a"):
         RunFolder.create(tmp_path, run_id=name).release()
@@ -184,7 +210,7 @@ def test_what_is_known_of_sessions(begun):
     begun.end_session(complete=False, interrupted="Ctrl-C")
     begun.begin_session()
     killed, ended, current = begun.sessions
-    assert (killed["number"], killed["ended_at"], killed["interrupted"]) == (1, None, None)
+    assert (killed["number"], killed["ended_at"], killed["interrupted"]) == (1, None, "killed")
     assert killed["seconds"] == pytest.approx(5, abs=0.1)
     assert killed["concurrency"] == {"toys": 8}
     assert (ended["interrupted"], ended["concurrency"]) == ("Ctrl-C", {})

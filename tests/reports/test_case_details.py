@@ -185,3 +185,19 @@ def test_details_are_inert(query, text, answer, width):
 def test_a_terminal_that_is_too_narrow_does_no_harm(answered, width):
     text = "\n".join(case_details(answered, EXPECTED, width))
     assert "install#7" in text
+
+
+def test_what_went_before_is_told(make_result):
+    attempt = {"session": 1, "error_type": "query", "message": "\x1b[31mdown", "latency_ms": None}
+    history = {"reused_response": True, "attempts": 2, "earlier_attempts": [attempt]}
+    lines = case_details(make_result("q", metadata=history), None, 80)
+    assert lines[-2:] == [
+        "before     response of an earlier session or worker, scored now",
+        "           session 1: query: \\x1b[31mdown",
+    ]
+    lines = case_details(make_result("q", metadata={**history, "reused": True}), None, 80)
+    assert lines[-2] == "before     result of an earlier session"
+
+
+def test_nothing_went_before(answered):
+    assert not any(line.startswith("before") for line in case_details(answered, None, 80))
