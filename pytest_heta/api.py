@@ -305,7 +305,7 @@ def run(  # noqa: PLR0913 - one keyword for each option
         warmup: Queries of each unit and mode that are asked first, unmeasured.
         concurrency: Queries at the same time; None for the recipe's
             ``max_concurrency``, else 8 for asynchronous and 1 for ordinary ones.
-        retries: How often a query is asked again after an error that may pass.
+        retries: How often a query or an evaluator is asked again after an error that may pass.
         rate: Queries that may be begun in a time, such as ``10/s``; None for any number.
         responses: How much of each response the report keeps.
         strict: Whether what ``pytest-heta validate`` warns of is an error.

@@ -89,7 +89,7 @@ class RunnerOptions:
         responses: How much of each response is kept.
         warmup: Queries of each unit and mode that are asked first, unmeasured.
         concurrency: Queries at the same time; None for what the recipe says.
-        retries: How often a query is asked again after an error that may pass.
+        retries: How often a query or an evaluator is asked again after an error that may pass.
         rate: Queries that may be begun in a second; None for any number.
         strict: Whether what ``pytest-heta validate`` warns of is an error.
         root: Folder whose git commit is noted; None for none.
@@ -345,7 +345,13 @@ class _AskingUnit:
         self._knowledge_base = knowledge_base
         self._threads = threads
         self._limited = query_limits(limit_s, threads) if limit_s is not None else None
-        self._scorer = Scorer(run.evaluators, plan.metrics, top_k=plan.top_k, timeout_s=limit_s)
+        self._scorer = Scorer(
+            run.evaluators,
+            plan.metrics,
+            top_k=plan.top_k,
+            timeout_s=limit_s,
+            retries=run.options.retries,
+        )
         self._asked: set[tuple[str, str]] = set()
         self._warming = asyncio.Lock()
 

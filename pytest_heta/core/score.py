@@ -11,7 +11,9 @@ from pytest_heta.core._loop import Called, call, is_coroutine_function
 from pytest_heta.core._plain import exception_text
 from pytest_heta.core._returned import as_score, errored_score
 from pytest_heta.core._threads import DaemonThreads
+from pytest_heta.core.pace import Pace
 from pytest_heta.core.plan import UNKNOWN_WHETHER_APPLIES, CasePlan, MetricSpec
+from pytest_heta.core.retries import is_rate_limit
 from pytest_heta.evaluators import BuiltInEvaluator, MeasureEvaluator, is_built_in, score_measures
 from pytest_heta.models import BenchmarkCase, EvaluationError, EvaluationScore, QueryResponse
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol
@@ -46,6 +48,8 @@ class Scorer:
         top_k: Depth that is asked for.
         timeout_s: Seconds that a user's evaluator may take; None for any time.
             With a limit, ordinary evaluators run in a thread of their own.
+        retries: How often a user's evaluator is asked again after an error
+            that may pass.
 
     Attributes:
         has_coroutines: Whether `ask_coroutines` may have something to ask.
@@ -63,6 +67,7 @@ class Scorer:
         *,
         top_k: int,
         timeout_s: float | None = None,
+        retries: int = 0,
     ) -> None:
         self._evaluators = tuple(evaluators)
         self._metrics = tuple(metrics)
@@ -78,6 +83,10 @@ class Scorer:
             if self._is_shallow and len(self._measures) == len(self._evaluators)
             else ()
         )
+        # Each judge is a service of its own.
+        self._paces = {
+            index: Pace(retries=retries) for index in (*self._coroutines, *self._functions)
+        }
         self.timeout_s = timeout_s
         self._threads = DaemonThreads(1, "heta-evaluator")  # begun with the first call
         self.limited: LimitedCalls | None = None
@@ -186,10 +195,14 @@ class Scorer:
         self, index: int, case: BenchmarkCase, response: QueryResponse, step: Step | None
     ) -> Called:
         evaluate = self._evaluators[index].evaluate
-        if self.limited is None:
-            return await call(evaluate, case=case, response=response)
-        given = {"case": case, "response": response}
-        return await self.limited.call(evaluate, kwargs=given, who=index, step=step)
+
+        async def attempt(_: int) -> Called:
+            if self.limited is None:
+                return await call(evaluate, case=case, response=response)
+            given = {"case": case, "response": response}
+            return await self.limited.call(evaluate, kwargs=given, who=index, step=step)
+
+        return await self._paces[index].ask(attempt)
 
     def without_loop(self, scores: Sequence[EvaluationScore | None]) -> list[EvaluationScore]:
         """Return scores, those that are missing errored because the event loop is blocked.
@@ -343,10 +356,20 @@ class _LateError(Exception):
 
 def _evaluated(called: Called, name: str) -> EvaluationScore:
     """Return what an evaluator returned, or why it did not, as a score."""
+    score = _score_of(called, name)
+    if called.attempts > 1:
+        score.metadata["attempts"] = called.attempts
+    return score
+
+
+def _score_of(called: Called, name: str) -> EvaluationScore:
     if isinstance(called.error, _LateError):
         return errored_score(name, "timeout", str(called.error))
     if called.error is not None:
-        return _raised(name, called.error)
+        score = _raised(name, called.error)
+        if is_rate_limit(called.error):
+            score.metadata["error"]["type"] = "rate_limited"
+        return score
     try:
         return as_score(called.value, name)
     except Exception as error:  # noqa: BLE001 - attributes of users' objects

@@ -12,7 +12,7 @@ import pytest
 from pytest_heta.core import _sync
 from pytest_heta.core._limited import LimitedCalls
 from pytest_heta.core.concurrency import has_coroutine_query, query_concurrency
-from pytest_heta.core.pace import DEFAULT_RETRIES, Limits, Pace
+from pytest_heta.core.pace import Limits, Pace
 from pytest_heta.core.prefetch import Prefetch
 from pytest_heta.core.query import QueryOutcome, blocked_query, not_asked, query_limits
 from pytest_heta.core.questions import Answer, Questions
@@ -201,9 +201,9 @@ class Asking:
         name, options = self._entry().plan.recipe_name, self._run.options
         pace = self._paces.get(name)
         if pace is None:
-            retries, per_second = options.retries, options.rate
+            per_second = options.rate
             pace = self._paces[name] = Pace(
-                retries=DEFAULT_RETRIES if retries is None else retries,
+                retries=self._run.retries,
                 # Nobody knows how many of the workers are asking right now.
                 per_second=per_second and per_second / self._run.worker_count,
             )

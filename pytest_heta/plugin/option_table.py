@@ -113,8 +113,8 @@ OPTIONS: Final = (
     ),
     Option(
         "retries",
-        "How often a query is asked again after an error that may pass, such as a refused "
-        "connection or a service's 429 or 503; in between it waits, longer each time.",
+        "How often a query or an evaluator is asked again after an error that may pass, such as "
+        "a refused connection or a service's 429 or 503; it waits longer each time.",
         "N",
         default="3",
     ),

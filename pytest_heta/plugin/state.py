@@ -19,6 +19,7 @@ from pytest_heta.core._watchdog import Watchdog
 from pytest_heta.core.cache import KnowledgeBaseCache
 from pytest_heta.core.fast_record import FastRecords
 from pytest_heta.core.gates import Gate, measures_of_gates
+from pytest_heta.core.pace import DEFAULT_RETRIES
 from pytest_heta.core.plan import (
     BenchmarkPlan,
     LoadedBenchmark,
@@ -59,11 +60,18 @@ class PlanEntry:
     timeout_s: float | None = None
     """Seconds that an evaluator may take; None for any time."""
 
+    retries: int = 0
+    """How often an evaluator is asked again after an error that may pass."""
+
     @cached_property
     def scorer(self) -> Scorer:
         """What scores the plan's responses."""
         return Scorer(
-            self.evaluators, self.plan.metrics, top_k=self.plan.top_k, timeout_s=self.timeout_s
+            self.evaluators,
+            self.plan.metrics,
+            top_k=self.plan.top_k,
+            timeout_s=self.timeout_s,
+            retries=self.retries,
         )
 
 
@@ -136,6 +144,12 @@ class Run:
     def worker_count(self) -> int:
         """How many processes share the run's items."""
         return int(self._worker_input.get("workercount", 1))
+
+    @property
+    def retries(self) -> int:
+        """How often a query or an evaluator is asked again after an error that may pass."""
+        given = self.options.retries
+        return DEFAULT_RETRIES if given is None else given
 
     @property
     def _worker_input(self) -> Mapping[str, Any]:
@@ -252,6 +266,7 @@ class Run:
             evaluators=evaluators,
             recipe=recipe,
             timeout_s=self.options.timeout,
+            retries=self.retries,
         )
         self.entries[plan.label] = entry
         self.plans[plan.label] = plan

@@ -222,3 +222,41 @@ def test_a_run_from_python(asking, service, retries):
 def test_a_rate_from_python_is_checked(world):
     with pytest.raises(ConfigurationError, match="rate = 'fast' is not a rate"):
         run(JsonlBenchmark(world.path / "toys", name="toys"), "local", rate="fast")
+
+
+JUDGE = """
+class TooManyRequests(Exception):
+    status_code = 429
+
+class Judge:
+    name = "judge"
+    refusals = {refusals}
+
+    {keyword} evaluate(self, *, case, response):
+        if case.case_id == "repair" and self.refusals:
+            self.refusals -= 1
+            raise TooManyRequests("slower, please")
+        return 1.0
+"""
+
+
+@pytest.mark.parametrize("keyword", ["def", "async def"])
+@pytest.mark.parametrize("arguments", [(), ("--heta-timeout=30",)])
+def test_an_evaluator_is_asked_again_too(world, keyword, arguments):
+    world.suite(evaluators="[Judge()]", before=JUDGE.format(keyword=keyword, refusals=1))
+    result = world.run("--heta-mode=overlap", *arguments)
+    assert result.ret == pytest.ExitCode.OK
+    scores = {case: found["scores"][0] for case, found in results_of(world).items()}
+    assert [score["value"] for score in scores.values()] == [1.0, 1.0, 1.0]
+    assert scores["repair"]["metadata"] == {"attempts": 2}
+
+
+@pytest.mark.parametrize("keyword", ["def", "async def"])
+def test_an_evaluator_that_is_always_refused_loses_its_score(world, keyword):
+    world.suite(evaluators="[Judge()]", before=JUDGE.format(keyword=keyword, refusals=99))
+    result = world.run("--heta-mode=overlap", "--heta-retries=1")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    score = results_of(world)["repair"]["scores"][0]
+    assert score["value"] is None
+    assert score["metadata"]["error"]["type"] == "rate_limited"
+    assert score["metadata"]["attempts"] == 2
