@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
+from pytest_heta.core._calls import place_of
 from pytest_heta.core._loading import listed_evaluators
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core._plain import exception_text, portable_name
@@ -51,6 +52,8 @@ __all__ = ["as_suite", "available_recipes", "data_dir", "load_recipe", "run", "s
 
 RECIPES: Final = "pytest_heta.recipes"
 """Entry-point group of recipes."""
+
+_READ_THE_LINE: Final = "correct the line that is named"
 
 
 def data_dir() -> Path | None:
@@ -155,7 +158,9 @@ def _is_ours(module: str | None) -> bool:
 
 def _import_failed(spec: str, error: Exception, where: str | None = None) -> RecipeInvalidError:
     return RecipeInvalidError(
-        f"recipe {spec!r} cannot be imported: {exception_text(error)}", where=where
+        f"recipe {spec!r} cannot be imported: {exception_text(error)}",
+        where=place_of(error) or where,
+        hint=_READ_THE_LINE,
     )
 
 
@@ -232,6 +237,7 @@ def _made(obj: object, spec: str) -> object:
     except Exception as error:
         raise RecipeInvalidError(
             f"recipe {spec!r} cannot be made: {exception_text(error)}",
+            where=place_of(error),
             hint="a factory takes no arguments",
         ) from error
 
@@ -244,7 +250,9 @@ def _checked(recipe: object, spec: str) -> object:
         raise
     except Exception as error:
         raise RecipeInvalidError(
-            f"recipe {spec!r} cannot be read: {exception_text(error)}"
+            f"recipe {spec!r} cannot be read: {exception_text(error)}",
+            where=place_of(error),
+            hint=_READ_THE_LINE,
         ) from error
     if not callable(create) or not isinstance(name, str):
         missing = "`create` method" if not callable(create) else "`name`"

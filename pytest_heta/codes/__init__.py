@@ -13,13 +13,14 @@ To add a code, add a row to the table of its kind and run
 from __future__ import annotations
 
 from pytest_heta.codes._errors import ERRORS
-from pytest_heta.codes._lookup import all_codes, coded, sample_code, score_code
+from pytest_heta.codes._lookup import EVALUATOR_FAILED, all_codes, coded, sample_code, score_code
 from pytest_heta.codes._outcomes import GATES, SAMPLES, SCORES
 from pytest_heta.codes._row import Code
 from pytest_heta.codes._warnings import WARNINGS
 
 __all__ = [
     "ERRORS",
+    "EVALUATOR_FAILED",
     "GATES",
     "SAMPLES",
     "SCORES",

@@ -9,7 +9,10 @@ from pytest_heta.codes._outcomes import GATES, SAMPLES, SCORES
 from pytest_heta.codes._row import Code
 from pytest_heta.codes._warnings import WARNINGS
 
-__all__ = ["all_codes", "coded", "sample_code", "score_code"]
+__all__ = ["EVALUATOR_FAILED", "all_codes", "coded", "sample_code", "score_code"]
+
+EVALUATOR_FAILED: Final = "evaluator-failed"
+"""Code of a score whose type is the class of an exception."""
 
 
 def all_codes() -> tuple[Code, ...]:
@@ -43,4 +46,4 @@ def score_code(kind: str) -> str:
 
     The type is the name of the exception's class if the evaluator raised one.
     """
-    return _SCORE_CODES.get(kind, "evaluator-failed")
+    return _SCORE_CODES.get(kind, EVALUATOR_FAILED)

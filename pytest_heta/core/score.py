@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pytest_heta.core._calls import raised_at
+from pytest_heta.core._calls import error_text, raised_at, traceback_text
 from pytest_heta.core._loop import call, is_coroutine_function
-from pytest_heta.core._plain import exception_text, plain, plain_text
+from pytest_heta.core._plain import plain, plain_text
 from pytest_heta.core.plan import UNKNOWN_WHETHER_APPLIES, CasePlan, MetricSpec
 from pytest_heta.evaluators import BuiltInEvaluator, MeasureEvaluator, is_built_in, score_measures
 from pytest_heta.models import BenchmarkCase, EvaluationError, EvaluationScore, QueryResponse
@@ -280,10 +280,9 @@ def errored_score(
 
 
 def _raised(name: str, error: Exception) -> EvaluationScore:
-    score = errored_score(name, type(error).__name__, exception_text(error))
-    where = raised_at(error)
-    if where is not None:
-        score.metadata["error"]["raised_at"] = where
+    score = errored_score(name, type(error).__name__, error_text(error))
+    known = {"raised_at": raised_at(error), "traceback": traceback_text(error)}
+    score.metadata["error"].update({key: text for key, text in known.items() if text})
     return score
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, BinaryIO, Final, cast
 
+from pytest_heta.codes import coded
 from pytest_heta.core._dangling import Dangling, dangling_documents, unjudged_cases
 from pytest_heta.core._locks import acquire, file_lock
 from pytest_heta.core._loop import enter_loop
@@ -294,24 +295,29 @@ def _oddities(loaded: LoadedBenchmark, staged: StagedDocuments) -> list[str]:
         rows = [row for row in map(json.loads, lines) if not row["size"]]
     empty = [row["document_id"] for row in rows if row["document_id"] not in staged.problems]
     if empty:
-        odd.append(f"empty documents: {len(empty)} ({first_of(empty, _SHOWN_IDS)})")
+        listed = first_of(empty, _SHOWN_IDS)
+        odd.append(coded("empty-document", f"empty documents: {len(empty)} ({listed})"))
     if any(getattr(evaluator, "requires_judgment", False) for evaluator in loaded.evaluators):
         unjudged = unjudged_cases(loaded.cases.values())
         if unjudged:
             listed = first_of(unjudged, _SHOWN_IDS)
-            odd.append(f"queries without a judgment: {len(unjudged)} ({listed})")
+            text = f"queries without a judgment: {len(unjudged)} ({listed})"
+            odd.append(coded("unjudged-query", text))
     return odd
 
 
 def _warnings(dangling: Dangling, problems: Mapping[str, str]) -> tuple[str, ...]:
     found = (
-        ("gold document", dangling.absent, "not in the corpus"),
-        ("gold document", dangling.outside, "not in the run unit of the case"),
-        ("document", tuple(problems), "not readable"),
+        ("dangling-gold", "gold document", dangling.absent, "not in the corpus"),
+        ("gold-outside-unit", "gold document", dangling.outside, "not in the run unit of the case"),
+        ("document-unavailable", "document", tuple(problems), "not readable"),
     )
     return tuple(
-        f"{len(ids)} {what}{'s are' if len(ids) > 1 else ' is'} {trouble}:"
-        f" {first_of(ids, _SHOWN_IDS)}"
-        for what, ids, trouble in found
+        coded(
+            code,
+            f"{len(ids)} {what}{'s are' if len(ids) > 1 else ' is'} {trouble}:"
+            f" {first_of(ids, _SHOWN_IDS)}",
+        )
+        for code, what, ids, trouble in found
         if ids
     )

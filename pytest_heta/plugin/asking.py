@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_heta.codes import coded
 from pytest_heta.core.concurrency import has_coroutine_query, query_concurrency
 from pytest_heta.core.prefetch import Prefetch
 from pytest_heta.core.query import QueryOutcome
@@ -52,7 +53,8 @@ class Asking:
         try:
             return FlightRecorder(path)
         except OSError as error:
-            self._problems.append(f"who killed a worker cannot be recorded: {error}")
+            problem = f"who killed a worker cannot be recorded: {error}"
+            self._problems.append(coded("crash-not-traceable", problem))
             return None
 
     # -- asking -----------------------------------------------------------------
@@ -113,8 +115,8 @@ class Asking:
         """Return why something is not written down; each once, for the next report."""
         if self._spool.problem is not None and not self._told_problem:
             self._told_problem = True
-            problem = self._spool.problem
-            self._problems.append(f"responses are not written down as they come: {problem}")
+            problem = f"responses are not written down as they come: {self._spool.problem}"
+            self._problems.append(coded("results-not-kept", problem))
         return self._problems.pop() if self._problems else None
 
     @property

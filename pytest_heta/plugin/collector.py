@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_heta.codes import coded
 from pytest_heta.core.journal import ResultJournal
 from pytest_heta.core.plan import BenchmarkPlan, Sample
 from pytest_heta.core.result import encode_result, failed_result
@@ -15,6 +16,7 @@ from pytest_heta.core.staging import DatasetFacts
 from pytest_heta.errors import one_line
 from pytest_heta.models import EvaluationError, PagedResults, SampleTally, UnitBuild
 from pytest_heta.plugin.state import Run
+from pytest_heta.reports import plain_text, sample_error
 
 __all__ = ["ResultCollector"]
 
@@ -130,7 +132,8 @@ class ResultCollector:
             label, sample, tally = known
             self.journal.keep(label, sample, tally, payload)
         if self.journal.problem is not None:
-            text = f"results are kept in memory, not written down: {self.journal.problem}"
+            problem = f"results are kept in memory, not written down: {self.journal.problem}"
+            text = coded("results-not-kept", problem)
             self.warnings.setdefault(label, {})[text] = None
         details = getattr(report, "heta_details", None)
         if details is not None:
@@ -150,6 +153,7 @@ class ResultCollector:
         )
         metadata = {"node_id": report.nodeid}
         result = failed_result(self._run.plans[label], sample, error, metadata=metadata)
+        report.longrepr = plain_text(sample_error(result))
         self._take_result(report, encode_result(label, sample, result))
 
 

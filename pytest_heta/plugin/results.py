@@ -10,7 +10,7 @@ import pytest
 
 from pytest_heta.core._calls import evaluation_error
 from pytest_heta.core.result import encode_result, failed_result
-from pytest_heta.errors import BuildError, BuildTimeoutError, HetaError
+from pytest_heta.errors import BuildError, BuildTimeoutError
 from pytest_heta.models import EvaluationCaseResult
 from pytest_heta.plugin.asking import asking_of
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
@@ -28,9 +28,7 @@ from pytest_heta.plugin.execution import (
     note_result,
     show_details,
 )
-from pytest_heta.plugin.options import VERY_VERBOSE
 from pytest_heta.plugin.state import Run
-from pytest_heta.reports import plain_text
 
 __all__ = ["ReportPlugin"]
 
@@ -91,17 +89,17 @@ class ReportPlugin:
         report: pytest.TestReport,
     ) -> None:
         if call.excinfo is not None and report.failed:
-            error = call.excinfo.value
             if PAYLOAD not in item.stash:
-                self._note_failure(item, unit, str(call.when), error)
-            if isinstance(error, HetaError) and self._run.config.get_verbosity() < VERY_VERBOSE:
-                report.longrepr = plain_text(error)
+                self._note_failure(item, unit, str(call.when), call.excinfo.value)
+                if not self._run.options.debug:
+                    result = item.stash[RESULT]
+                    report.longrepr = failure_message(result, "error", traceback_hint=True)
         asking = asking_of(item.config)
         if asking.news is not None:
             report.heta_concurrency = list(asking.news)  # type: ignore[attr-defined]
             asking.news = None
         payload, latency_ms = _taken(item.stash, PAYLOAD), _taken(item.stash, LATENCY)
-        result = _taken(item.stash, RESULT)
+        taken = _taken(item.stash, RESULT)
         if payload is None:
             return
         report.heta_result = payload  # type: ignore[attr-defined]
@@ -110,8 +108,8 @@ class ReportPlugin:
             report.heta_details = details  # type: ignore[attr-defined]
         if latency_ms is not None:
             report.duration = latency_ms / 1000
-        if report.failed and result is not None:
-            self._expect_failure(unit, report, result)
+        if report.failed and taken is not None:
+            self._expect_failure(unit, report, taken)
 
     def _expect_failure(
         self, unit: UnitNode, report: pytest.TestReport, result: EvaluationCaseResult

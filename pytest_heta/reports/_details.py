@@ -19,7 +19,7 @@ from pytest_heta.models import (
 from pytest_heta.reports._inert import plain_text
 from pytest_heta.reports._layout import Column, display_width, shorten, wrap
 from pytest_heta.reports._numbers import counted, format_ms, format_number, format_score
-from pytest_heta.reports._scores import error_line, missing_reason
+from pytest_heta.reports._scores import missing_reason, sample_error
 
 __all__ = ["case_details"]
 
@@ -58,9 +58,7 @@ def case_details(
     if result.latency_ms is not None:
         lines += _named("latency", [f"{format_ms(result.latency_ms)} ms"], width)
     if result.error is not None:
-        error = result.error
-        text = error_line(error.error_type, error.message)
-        lines += _named("error", [plain_text(text)], width)
+        lines += _named("error", [plain_text(sample_error(result))], width)
     return lines
 
 
