@@ -41,6 +41,7 @@ from pytest_heta.errors import (
     RecipeInvalidError,
     RecipeNotFoundError,
     did_you_mean,
+    from_here,
 )
 from pytest_heta.models import EvaluationReport
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol, BenchmarkProtocol
@@ -157,9 +158,14 @@ def _is_ours(module: str | None) -> bool:
 
 
 def _import_failed(spec: str, error: Exception, where: str | None = None) -> RecipeInvalidError:
+    places = [from_here(where)] if where else []
+    place = place_of(error)
+    if place is not None:
+        # A line of the file says which file it is.
+        places = [*(known for known in places if not place.startswith(known)), place]
     return RecipeInvalidError(
         f"recipe {spec!r} cannot be imported: {exception_text(error)}",
-        where=place_of(error) or where,
+        where=", ".join(places) or None,
         hint=_READ_THE_LINE,
     )
 

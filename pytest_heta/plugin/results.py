@@ -88,18 +88,17 @@ class ReportPlugin:
         call: pytest.CallInfo[None],
         report: pytest.TestReport,
     ) -> None:
-        if call.excinfo is not None and report.failed:
-            if PAYLOAD not in item.stash:
-                self._note_failure(item, unit, str(call.when), call.excinfo.value)
-                if not self._run.options.debug:
-                    result = item.stash[RESULT]
-                    report.longrepr = failure_message(result, "error", traceback_hint=True)
+        if call.excinfo is not None and report.failed and PAYLOAD not in item.stash:
+            self._note_failure(item, unit, str(call.when), call.excinfo.value)
+            if not self._run.options.debug:
+                failed = item.stash[RESULT]
+                report.longrepr = failure_message(failed, "error", traceback_hint=True)
         asking = asking_of(item.config)
         if asking.news is not None:
             report.heta_concurrency = list(asking.news)  # type: ignore[attr-defined]
             asking.news = None
         payload, latency_ms = _taken(item.stash, PAYLOAD), _taken(item.stash, LATENCY)
-        taken = _taken(item.stash, RESULT)
+        result = _taken(item.stash, RESULT)
         if payload is None:
             return
         report.heta_result = payload  # type: ignore[attr-defined]
@@ -108,8 +107,8 @@ class ReportPlugin:
             report.heta_details = details  # type: ignore[attr-defined]
         if latency_ms is not None:
             report.duration = latency_ms / 1000
-        if report.failed and taken is not None:
-            self._expect_failure(unit, report, taken)
+        if report.failed and result is not None:
+            self._expect_failure(unit, report, result)
 
     def _expect_failure(
         self, unit: UnitNode, report: pytest.TestReport, result: EvaluationCaseResult

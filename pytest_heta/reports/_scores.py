@@ -64,5 +64,6 @@ def _score_line(score: EvaluationScore, *places: str) -> str:
         if code == EVALUATOR_FAILED and not text.startswith((f"{kind}:", "[")):
             text = f"{kind}: {text}" if text else kind  # the class of an exception
         return error_line(code, text, *places, error.get("raised_at"))
-    text = error or score.metadata.get("reason") or "no value"
-    return error_line(score_code("no_value"), text, *places)
+    if error:
+        return error_line(score_code("evaluator"), error, *places)
+    return error_line(score_code("no_value"), score.metadata.get("reason") or "no value", *places)

@@ -175,7 +175,9 @@ class TestFailures:
         summary = report.mode_summaries["exact"].metrics["ndcg@10"]
         assert (summary.n, summary.n_scored, summary.n_errored) == (3, 1, 2)
         assert summary.mean == pytest.approx(1 / 3, abs=1e-15)
-        assert report.metadata["warnings"] == ["2 documents are not readable: d1, d2"]
+        assert report.metadata["warnings"] == [
+            "[document-unavailable] 2 documents are not readable: d1, d2"
+        ]
 
     def test_a_knowledge_base_that_cannot_be_closed_is_a_warning(self, run, fakes, three):
         class Sticky(fakes.Recipe):
@@ -186,7 +188,10 @@ class TestFailures:
 
         report = run(three, Sticky())[-1].report
         (warning,) = report.metadata["warnings"]
-        assert warning == "run unit all could not be closed: ZeroDivisionError: division by zero"
+        assert (
+            warning
+            == "[close-failed] run unit all could not be closed: ZeroDivisionError: division by zero"
+        )
         assert report.metadata["complete"] is True
 
     @pytest.mark.parametrize(

@@ -45,7 +45,8 @@ def test_results_are_whole_when_they_cannot_be_written(world, monkeypatch, worke
     report = world.report()
     warnings = [text for text in report["metadata"]["warnings"] if "in memory" in text]
     assert warnings == [
-        "results are kept in memory, not written down: OSError: [Errno 28] No space left on device"
+        "[results-not-kept] results are kept in memory, not written down:"
+        " OSError: [Errno 28] No space left on device"
     ]
     assert [case["case_id"] for case in report["case_results"]] == ["pie", "repair", "rain"] * 2
 

@@ -48,7 +48,8 @@ def test_what_another_run_uses_stays_and_the_new_one_is_used_without_being_saved
         lease.release()
     assert builds() == {"corpus": 2}
     assert world.report()["metadata"]["warnings"] == [
-        "run unit corpus: the knowledge base was not saved: the saved one is in use and stays"
+        "[cache-unusable] run unit corpus: the knowledge base was not saved:"
+        " the saved one is in use and stays"
     ]
     assert entry.read_bytes() == before
 
