@@ -69,9 +69,8 @@ def test_an_unknown_mode_is_refused_before_the_first_build(world, count_builds):
 def test_an_unknown_mode_of_the_ini_file_is_refused_by_its_key(world):
     world.ini("heta_mode = sideways")
     error = world.usage_error()
-    assert (
-        error
-        == "[mode-unknown] heta_mode: recipe 'toy' has no mode 'sideways'; known: overlap, backwards"
+    assert error == (
+        "[mode-unknown] heta_mode: recipe 'toy' has no mode 'sideways'; known: overlap, backwards"
     )
 
 

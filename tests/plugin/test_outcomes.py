@@ -86,7 +86,7 @@ def test_a_query_that_raises_fails_its_item_and_no_other(world, failing_query, f
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "[[]query-failed] recipe.py:*: RuntimeError: no bikes today; --heta-debug shows the traceback",
+            "[[]query-failed] recipe.py:*: RuntimeError: no bikes today; --heta-debug shows*",
             "FAILED bench_toys.py::toys::corpus::overlap?repair? - *",
         ]
     )
@@ -160,9 +160,7 @@ def test_an_evaluator_that_raises_loses_one_score_and_fails_the_item(world, judg
     result = world.run("--heta-mode=overlap", f"--heta-fail-on={fail_on}")
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(
-        [
-            "[[]evaluator-failed] score judge, bench_toys.py:*: ValueError: *cannot tell; --heta-debug*"
-        ]
+        ["[[]evaluator-failed] score judge, bench_toys.py:*: ValueError: *cannot tell; --heta-*"]
     )
     scores = scores_of(result_of(world, "repair"))
     assert scores["judge"]["value"] is None
@@ -222,9 +220,7 @@ def test_errors_pass_as_expected_failures_when_only_gates_fail(world, failing_qu
     result.assert_outcomes(passed=5 + 1, xfailed=1)
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        [
-            "XFAIL bench_toys.py::toys::corpus::overlap?repair? - ?query-failed? recipe.py:*: RuntimeError: no bikes*"
-        ]
+        ["XFAIL *::overlap?repair? - ?query-failed? recipe.py:*: RuntimeError: no bikes*"]
     )
 
 
@@ -334,7 +330,9 @@ def test_a_build_that_fails_errors_its_own_samples_and_the_others_go_on(world, f
     result = world.run("--heta-mode=overlap")
     result.assert_outcomes(passed=1, errors=2)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*run unit bad: OSError: disk full, attempt 1"])
+    result.stdout.fnmatch_lines(
+        ["?build-failed? recipe.py:*: run unit bad: OSError: disk full, attempt 1; --heta-*"]
+    )
     counts = summary(world)
     assert (counts["total_cases"], counts["successful_cases"], counts["failed_cases"]) == (3, 1, 2)
     assert [build["error"] is None for build in world.report()["unit_builds"]] == [True, False]
