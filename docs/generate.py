@@ -3,8 +3,8 @@
     python docs/generate.py
 
 writes ``reference/options.md`` from the table of options, the marker and the
-docstrings of fixtures and hooks, ``reference/errors.md`` from the docstrings
-of the errors, and ``reference/python.md`` from those of functions. A test
+docstrings of fixtures and hooks, ``errors.md`` from the registry of codes and
+the docstrings of the errors, and ``reference/python.md`` from those of functions. A test
 compares the pages with what this renders.
 """
 
@@ -18,11 +18,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from pytest_heta import api, errors
+from pytest_heta import api, codes, errors
 from pytest_heta.plugin import MARKER, execution, fixtures, hookspecs
 from pytest_heta.plugin.option_table import OPTIONS, Option
 
-REFERENCE: Final = Path(__file__).parent / "reference"
+DOCS: Final = Path(__file__).parent
 
 _NOTICE: Final = "<!-- Rendered by docs/generate.py from the code: change it there. -->"
 _SECTION: Final = re.compile(r"(Attributes|Args|Raises|Returns|Yields):")
@@ -42,10 +42,15 @@ on the command line, and those of reports, from the current one.
 A wrong value is a usage error: the session ends with exit code 4 before anything is built."""
 
 _ERRORS_INTRODUCTION: Final = """\
-Every error that pytest-heta raises on purpose is a `HetaError` of `pytest_heta.errors`, and its
-text is one line: `[code] where: what is wrong; what to do about it`. Codes are stable.
+Whatever goes wrong is told in one line: `[code] where: what is wrong; what to do about it`. *Where*
+is a file with its line, a case, a run unit or an option. Codes are stable: search for one here.
 
-What becomes of an error:
+There is no traceback, also for a fault in a recipe's or a suite's own file; `--heta-debug`, or
+`-vv`, shows the tracebacks of all errors, and so does `pytest-heta --debug` for that command. In
+reports, a failed sample has an `error_type` and a lost score the `type` of its error: those are
+named with their codes.
+
+What becomes of an error depends on its kind:
 
 * `ConfigurationError`: an option, an ini key, a gate, or the way a suite is declared is wrong. It
   is a usage error: exit code 4, and nothing is built.
@@ -53,12 +58,21 @@ What becomes of an error:
   collection error: exit code 2, and nothing is built unless `--continue-on-collection-errors`.
 * `ExecutionError`: a build or a query failed. The sample fails and counts as the worst score; the
   run goes on.
-* Whatever an evaluator raises: one score is lost and counts as the worst;
-  the sample keeps its latency.
-* `ReportError`: a report file cannot be written. Before the first build it is a usage error; at
-  the end of a run, exit code 1.
-* `CacheError`: a saved knowledge base cannot be used or saved. In a run it is a warning, and the
-  knowledge base is built; in `pytest-heta cache`, exit code 1."""
+* Whatever an evaluator raises: one score is lost and counts as the worst; the sample keeps its
+  latency.
+* A warning changes nothing but what is printed and stands in the report."""
+
+_ERROR_CLASSES: Final = """\
+The classes are in `pytest_heta.errors`. Catch `HetaError` for all of them; each has `code`,
+`message`, `where` and `hint`."""
+
+_CODE_SECTIONS: Final = (
+    ("Errors", codes.ERRORS),
+    ("Samples that fail", codes.SAMPLES),
+    ("Scores that are lost", codes.SCORES),
+    ("Gates that fail a run", codes.GATES),
+    ("Warnings", codes.WARNINGS),
+)
 
 
 _PYTHON_INTRODUCTION: Final = """\
@@ -216,19 +230,39 @@ def _hook(node: ast.FunctionDef) -> str:
 
 
 def errors_page() -> str:
-    """Return the page of errors."""
+    """Return the page of errors, with a section for each code."""
     tree = re.search(r"    HetaError\n(?:    .+\n)+", inspect.getsource(errors))
     if tree is None:
         raise LookupError("the docstring of pytest_heta.errors draws no tree")
-    rows = [
-        f"| `{kind.code}` | `{kind.__name__}` | {_first_line(kind)} |" for kind in error_classes()
-    ]
+    meanings = {kind.code: (kind.__name__, _first_line(kind)) for kind in error_classes()}
+    blocks = []
+    for title, rows in _CODE_SECTIONS:
+        blocks += [f"## {title}", *(_code(row, *meanings.get(row.code, ("", ""))) for row in rows)]
     return _page(
         "# Errors",
         _ERRORS_INTRODUCTION,
+        *blocks,
+        "## Classes",
+        _ERROR_CLASSES,
         f"```text\n{inspect.cleandoc(tree[0])}\n```",
-        "\n".join(["| code | class | meaning |", "|---|---|---|", *rows]),
     )
+
+
+def _code(row: codes.Code, kind: str, meaning: str) -> str:
+    """Return the section of a code; errors have their meaning with their class."""
+    facts = [f"`{kind}`"] if kind else []
+    facts += [f"in reports: {', '.join(f'`{name}`' for name in row.kinds)}"] if row.kinds else []
+    lines = [
+        f"### `{row.code}`",
+        "",
+        row.meaning or meaning,
+        *(["", f"*{'; '.join(facts)}*"] if facts else []),
+        "",
+        f"* Usual cause: {row.cause}",
+        f"* What to do: {row.remedy}",
+        f"* Outcome: {row.outcome}.",
+    ]
+    return "\n".join(lines)
 
 
 def error_classes() -> list[type[errors.HetaError]]:
@@ -269,8 +303,12 @@ def _parameters(function: Callable[..., object]) -> Iterator[str]:
         yield str(parameter.replace(annotation=inspect.Parameter.empty))
 
 
-PAGES: Final = {"options.md": options_page, "errors.md": errors_page, "python.md": python_page}
+PAGES: Final = {
+    "reference/options.md": options_page,
+    "errors.md": errors_page,
+    "reference/python.md": python_page,
+}
 
 if __name__ == "__main__":
     for name, render in PAGES.items():
-        (REFERENCE / name).write_text(render(), encoding="utf-8", newline="\n")
+        (DOCS / name).write_text(render(), encoding="utf-8", newline="\n")

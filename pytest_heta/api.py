@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
+from pytest_heta.core._calls import place_of
 from pytest_heta.core._loading import listed_evaluators
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core._plain import exception_text, portable_name
@@ -42,6 +43,7 @@ from pytest_heta.errors import (
     RecipeInvalidError,
     RecipeNotFoundError,
     did_you_mean,
+    from_here,
 )
 from pytest_heta.models import EvaluationReport
 from pytest_heta.protocols import BenchmarkEvaluatorProtocol, BenchmarkProtocol
@@ -53,6 +55,8 @@ __all__ = ["as_suite", "available_recipes", "data_dir", "load_recipe", "run", "s
 
 RECIPES: Final = "pytest_heta.recipes"
 """Entry-point group of recipes."""
+
+_READ_THE_LINE: Final = "correct the line that is named"
 
 
 def data_dir() -> Path | None:
@@ -156,8 +160,15 @@ def _is_ours(module: str | None) -> bool:
 
 
 def _import_failed(spec: str, error: Exception, where: str | None = None) -> RecipeInvalidError:
+    places = [from_here(where)] if where else []
+    place = place_of(error)
+    if place is not None:
+        # A line of the file says which file it is.
+        places = [*(known for known in places if not place.startswith(known)), place]
     return RecipeInvalidError(
-        f"recipe {spec!r} cannot be imported: {exception_text(error)}", where=where
+        f"recipe {spec!r} cannot be imported: {exception_text(error)}",
+        where=", ".join(places) or None,
+        hint=_READ_THE_LINE,
     )
 
 
@@ -234,6 +245,7 @@ def _made(obj: object, spec: str) -> object:
     except Exception as error:
         raise RecipeInvalidError(
             f"recipe {spec!r} cannot be made: {exception_text(error)}",
+            where=place_of(error),
             hint="a factory takes no arguments",
         ) from error
 
@@ -246,7 +258,9 @@ def _checked(recipe: object, spec: str) -> object:
         raise
     except Exception as error:
         raise RecipeInvalidError(
-            f"recipe {spec!r} cannot be read: {exception_text(error)}"
+            f"recipe {spec!r} cannot be read: {exception_text(error)}",
+            where=place_of(error),
+            hint=_READ_THE_LINE,
         ) from error
     if not callable(create) or not isinstance(name, str):
         missing = "`create` method" if not callable(create) else "`name`"

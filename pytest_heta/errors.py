@@ -2,6 +2,7 @@
 
     HetaError
     ├── ConfigurationError            options, ini keys, suites: a usage error
+    │   ├── OptionInvalidError
     │   ├── RecipeNotFoundError
     │   ├── RecipeInvalidError
     │   ├── GateInvalidError
@@ -10,6 +11,7 @@
     │   └── ExtraMissingError
     ├── ModelInvalidError             a value that a model of the vocabulary refuses
     ├── BenchmarkError                what an adapter or its data does wrong
+    │   ├── SuiteInvalidError
     │   ├── DatasetNotFoundError
     │   ├── DatasetInvalidError
     │   ├── DuplicateIdError
@@ -28,19 +30,21 @@
     │   └── ResponseInvalidError
     ├── ReportError                   a report cannot be read or written
     ├── CacheError                    a saved knowledge base, or their folder, cannot be used
-    └── RunError                      the folder of a run cannot be used
-        ├── RunNotFoundError
-        ├── RunInUseError
-        ├── RunFormatError
-        ├── RecordsDamagedError
-        └── ResumeRefusedError
+    ├── RunError                      the folder of a run cannot be used
+    │   ├── RunNotFoundError
+    │   ├── RunInUseError
+    │   ├── RunFormatError
+    │   ├── RecordsDamagedError
+    │   └── ResumeRefusedError
+    └── InternalError                 what nobody expected
 
-Every class has a stable ``code``. The text of an error is one line: the code,
-what is wrong, where, and what to do about it.
+Every class has a stable ``code``, which `pytest_heta.codes` documents. The text
+of an error is one line: the code, where, what is wrong, and what to do about it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import ClassVar, Final
@@ -62,11 +66,13 @@ __all__ = [
     "ExtraMissingError",
     "GateInvalidError",
     "HetaError",
+    "InternalError",
     "LoopBlockedError",
     "MeasureUnknownError",
     "ModeUnknownError",
     "ModelInvalidError",
     "OfflineError",
+    "OptionInvalidError",
     "PlanInvalidError",
     "QueryError",
     "QueryTimeoutError",
@@ -80,8 +86,10 @@ __all__ = [
     "RunFormatError",
     "RunInUseError",
     "RunNotFoundError",
+    "SuiteInvalidError",
     "did_you_mean",
     "first_of",
+    "from_here",
     "one_line",
     "shown",
 ]
@@ -104,6 +112,11 @@ def shown(value: object) -> str:
 def first_of(ids: Sequence[str], limit: int) -> str:
     """Return the first ``limit`` ids as a list for a message, with a sign if there are more."""
     return ", ".join([*ids[:limit], *(["…"] if len(ids) > limit else [])])
+
+
+def from_here(place: str) -> str:
+    """Return a path, or ``file:line``, relative to the current folder if it is in there."""
+    return place.removeprefix(f"{os.getcwd()}{os.sep}")  # noqa: PTH109 - may be gone, and is text
 
 
 def did_you_mean(name: str, known: Iterable[str], likely: Sequence[str] = ()) -> str:
@@ -150,6 +163,11 @@ class HetaError(Exception):
             line += f"; {one_line(self.hint)}"
         return line
 
+    def blaming(self, source: str) -> HetaError:
+        """Return the same error with the option, or file, that it came by as its first place."""
+        where = f"{source}, {self.where}" if self.where else source
+        return _rebuild(type(self), self.message, where, self.hint)
+
     def __reduce__(self) -> tuple[object, ...]:
         """Keep place and hint when the error crosses a process boundary."""
         return (_rebuild, (type(self), self.message, self.where, self.hint))
@@ -163,6 +181,12 @@ class ConfigurationError(HetaError):
     """An option, ini key or suite declaration is wrong."""
 
     code = "configuration-invalid"
+
+
+class OptionInvalidError(ConfigurationError):
+    """An option or ini key has a value that it cannot have."""
+
+    code = "option-invalid"
 
 
 class RecipeNotFoundError(ConfigurationError):
@@ -211,6 +235,12 @@ class BenchmarkError(HetaError):
     """A benchmark adapter, or the data it reads, is wrong."""
 
     code = "benchmark-invalid"
+
+
+class SuiteInvalidError(BenchmarkError):
+    """A suite file cannot be imported."""
+
+    code = "suite-invalid"
 
 
 class DatasetNotFoundError(BenchmarkError):
@@ -358,3 +388,9 @@ class ResumeRefusedError(RunError):
     """The run cannot be gone on with: something is not as it was."""
 
     code = "resume-refused"
+
+
+class InternalError(HetaError):
+    """Something happened that pytest-heta does not expect."""
+
+    code = "internal-error"

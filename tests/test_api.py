@@ -322,7 +322,10 @@ class TestNames:
         monkeypatch.setattr(EntryPoint, "load", load)
         with pytest.raises(RecipeInvalidError) as raised:
             load_recipe("mine")
-        assert f"{module}:make: recipe 'mine' cannot be imported: {message}" in str(raised.value)
+        line = str(raised.value)
+        assert line.startswith(f"[recipe-invalid] {module}:make, ")
+        assert f"{__file__}:" in str(Path.cwd() / line.split(", ")[1])
+        assert f": recipe 'mine' cannot be imported: {message}" in line
 
     def test_an_error_of_ours_is_kept(self, monkeypatch):
         error = ExtraMissingError("x", hint="y")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from traceback import format_exception, walk_tb
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from pytest_heta.core._plain import exception_text, plain_text, safe_str
 from pytest_heta.core.retries import is_retryable
-from pytest_heta.errors import BuildTimeoutError, HetaError, QueryTimeoutError
+from pytest_heta.errors import BuildTimeoutError, HetaError, QueryTimeoutError, from_here
 from pytest_heta.models import EvaluationError
 
 __all__ = [
@@ -20,11 +23,16 @@ __all__ = [
     "error_text",
     "evaluation_error",
     "later_keywords",
+    "place_of",
     "raised_at",
+    "traceback_text",
 ]
 
 _NAMED: Final = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _TEXT_NAMES: Final = ("text", "query", "question")
+_OURS: Final = f"{Path(__file__).parents[1]}{os.sep}"
+_STANDARD_LIBRARY: Final = f"{Path(os.__file__).parent}{os.sep}"
+_INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +137,37 @@ def error_text(error: BaseException) -> str:
 
 
 def raised_at(error: BaseException) -> str | None:
-    """Return ``file:line`` of the innermost frame of an exception."""
-    traceback = error.__traceback__
-    if traceback is None:
+    """Return ``file:line`` of the users' code that an exception comes from, if any.
+
+    That is the innermost frame that is neither ours nor a library's, or else
+    the innermost one that is not ours. A syntax error is where it stands, and
+    one of our errors where its cause was raised.
+    """
+    if isinstance(error, HetaError) and error.__cause__ is not None:
+        error = error.__cause__
+    frames = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        frames.append((error.filename, error.lineno))
+    others = [frame for frame in frames if not frame[0].startswith((_OURS, "<"))]
+    users = [frame for frame in others if not _is_library(frame[0])]
+    if not others:
         return None
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return plain_text(f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}")
+    path, line = (users or others)[-1]
+    return plain_text(f"{path}:{line}")
+
+
+def place_of(error: BaseException) -> str | None:
+    """Return where an exception comes from, as `raised_at`, relative to the current folder."""
+    place = raised_at(error)
+    return None if place is None else from_here(place)
+
+
+def traceback_text(error: BaseException) -> str | None:
+    """Return the traceback of an exception if ``HETA_DEBUG`` asks for it, else None."""
+    if not os.environ.get("HETA_DEBUG"):
+        return None
+    return plain_text("".join(format_exception(error)))
+
+
+def _is_library(path: str) -> bool:
+    return path.startswith(_STANDARD_LIBRARY) or any(part in path for part in _INSTALLED)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from pytest_heta.codes import coded
 from pytest_heta.core._loop import enter_loop
 from pytest_heta.errors import ConfigurationError, DuplicateIdError, PlanInvalidError, shown
 from pytest_heta.evaluators import as_evaluator
@@ -217,7 +218,7 @@ def _fill_units(
             )
             if not lenient:
                 raise PlanInvalidError(message, where=where, hint="name them")
-            warnings.append(message)
+            warnings.append(coded("unit-means-all", message))
         _check_unit_cases(unit, cases, where)
         # The cases' own texts: an adapter may have made others of the same ids.
         case_ids = tuple(map(known.__getitem__, unit.case_ids)) or tuple(cases)

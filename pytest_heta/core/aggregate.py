@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import uuid4
 
+from pytest_heta.codes import coded
 from pytest_heta.core._staged import DatasetFacts
 from pytest_heta.core.build import knowledge_base_name
 from pytest_heta.core.plan import BenchmarkPlan, MetricSpec, Sample
@@ -243,8 +244,11 @@ def build_report(
     foreign = sum(tally.foreign for tally in tallies)
     if foreign:
         metadata["warnings"].append(
-            f"{foreign} of {len(ordered)} responses name no document of the benchmark;"
-            " let results have a source with source_key or document_id"
+            coded(
+                "foreign-results",
+                f"{foreign} of {len(ordered)} responses name no document of the benchmark;"
+                " let results have a source with source_key or document_id",
+            )
         )
     metadata["warnings"] += _warnings_of_knowledge_bases(in_order, tallies)
     known = {
@@ -287,17 +291,18 @@ def _warnings_of_knowledge_bases(
 ) -> list[str]:
     """Return what knowledge bases warn of in ``warnings`` of manifests and responses."""
     warnings = [
-        f"run unit {build.unit_id}: {text}"
+        coded(code, f"run unit {build.unit_id}: {text}")
         for build in builds
-        for told in (
-            build.knowledge_base_manifest.get("warnings"),
-            build.metadata.get("cache_warnings"),
+        for code, told in (
+            ("recipe-warning", build.knowledge_base_manifest.get("warnings")),
+            ("cache-unusable", build.metadata.get("cache_warnings")),
         )
         for text in _texts(told)
     ]
     counts = Counter((tally.mode, text) for tally in tallies for text in tally.warnings)
     for (mode, text), count in counts.items():
-        warnings.append(f"{mode}: {text} ({count} {'samples' if count > 1 else 'sample'})")
+        samples = "samples" if count > 1 else "sample"
+        warnings.append(coded("recipe-warning", f"{mode}: {text} ({count} {samples})"))
     more = len(warnings) - _MOST_WARNINGS
     return warnings if more <= 0 else [*warnings[:_MOST_WARNINGS], f"and {more} more"]
 
@@ -321,7 +326,10 @@ def dataset_metadata(
             *plan.warnings,
             *(dataset.warnings if dataset is not None else ()),
             *(
-                f"run unit {unit.unit_id} could not be closed: {closing[unit.unit_id]}"
+                coded(
+                    "close-failed",
+                    f"run unit {unit.unit_id} could not be closed: {closing[unit.unit_id]}",
+                )
                 for unit in plan.units
                 if unit.unit_id in closing
             ),

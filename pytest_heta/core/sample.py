@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import cycle, islice
 from typing import Any
 
+from pytest_heta.codes import coded
 from pytest_heta.core._limited import LimitedCalls
 from pytest_heta.core.pace import Pace
 from pytest_heta.core.plan import BenchmarkPlan, Sample
@@ -94,7 +95,8 @@ async def warm_up(
 
 def late_warmup(sample: Sample, error: QueryTimeoutError) -> str:
     """Return the warning about a warm-up query that took too long: no result shows it."""
-    return f"warming up run unit {sample.unit}, mode {sample.mode}: {error.message}"
+    text = f"warming up run unit {sample.unit}, mode {sample.mode}: {error.message}"
+    return coded("warm-up-failed", text)
 
 
 def is_first(sample: Sample, asked: set[tuple[str, str]]) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pytest_heta.core._calls import raised_at
+from pytest_heta.core._calls import error_text, raised_at, traceback_text
 from pytest_heta.core._limited import LimitedCalls, Step
 from pytest_heta.core._loop import Called, call, is_coroutine_function
-from pytest_heta.core._plain import exception_text
 from pytest_heta.core._returned import as_score, errored_score
 from pytest_heta.core._threads import DaemonThreads
 from pytest_heta.core.pace import Pace
@@ -334,10 +333,9 @@ def failed_score(name: str, error: EvaluationError | None) -> EvaluationScore:
 
 
 def _raised(name: str, error: Exception) -> EvaluationScore:
-    score = errored_score(name, type(error).__name__, exception_text(error))
-    where = raised_at(error)
-    if where is not None:
-        score.metadata["error"]["raised_at"] = where
+    score = errored_score(name, type(error).__name__, error_text(error))
+    known = {"raised_at": raised_at(error), "traceback": traceback_text(error)}
+    score.metadata["error"].update({key: text for key, text in known.items() if text})
     return score
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, BinaryIO, Final, cast
 
+from pytest_heta.codes import coded
 from pytest_heta.core._dangling import Dangling, dangling_documents
 from pytest_heta.core._findings import checked_files, odd_cases, odd_documents
 from pytest_heta.core._locks import acquire, file_lock
@@ -336,21 +337,23 @@ def _oddities(loaded: LoadedBenchmark, staged: StagedDocuments) -> Iterator[str]
         _, oddities = checked_files(loaded.suite.benchmark, loaded.workspace)
         found += oddities
     for finding in found:
-        yield finding.message
+        yield coded(*finding)
 
 
 def _warnings(dangling: Dangling) -> Iterator[str]:
     found = (
-        (dangling.absent, "not in the corpus"),
-        (dangling.outside, "not in the run unit of the case"),
+        ("dangling-gold", dangling.absent, "not in the corpus"),
+        ("gold-outside-unit", dangling.outside, "not in the run unit of the case"),
     )
-    for ids, trouble in found:
+    for code, ids, trouble in found:
         if ids:
             are = "s are" if len(ids) > 1 else " is"
-            yield f"{len(ids)} gold document{are} {trouble}: {first_of(ids, _SHOWN_IDS)}"
+            text = f"{len(ids)} gold document{are} {trouble}: {first_of(ids, _SHOWN_IDS)}"
+            yield coded(code, text)
 
 
 def _unavailable_warnings(problems: Mapping[str, str], count: int, affected: str) -> Iterator[str]:
     if problems:
         listed = first_of(tuple(problems), _SHOWN_IDS)
-        yield f"{len(problems)} of {count} documents cannot be read: {listed}; {affected}"
+        text = f"{len(problems)} of {count} documents cannot be read: {listed}; {affected}"
+        yield coded("document-unavailable", text)

@@ -11,6 +11,7 @@ import ast
 import atexit
 import gc
 import os
+import traceback
 import warnings
 from functools import partial
 from pathlib import Path
@@ -19,10 +20,10 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_heta.plugin.option_table import add_options
-from pytest_heta.plugin.options import given_recipes, wants_listing
+from pytest_heta.plugin.options import given_recipes, shows_tracebacks, wants_listing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 MARKER: Final = (
     "heta(benchmark, recipe, unit, mode, **labels): put on every benchmark case by pytest-heta; "
@@ -49,14 +50,24 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Keep the session's own files out of datasets, before anyone asks where they go."""
-    if _is_active(config):
-        _collect_garbage_less(config)
-        from pytest_heta.plugin.datasets import keep_out_of_datasets  # noqa: PLC0415
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
+    """Keep the session's own files out of datasets, before anyone asks where they go.
 
-        keep_out_of_datasets(config)
+    What stops the session is one line, written by pytest; its traceback is
+    shown here, if it is asked for.
+    """
+    try:
+        if _is_active(config):
+            _collect_garbage_less(config)
+            from pytest_heta.plugin.datasets import keep_out_of_datasets  # noqa: PLC0415
+
+            keep_out_of_datasets(config)
+        return (yield)
+    except pytest.UsageError:
+        if _is_active(config) and shows_tracebacks(config):
+            traceback.print_exc()
+        raise
 
 
 def pytest_configure(config: pytest.Config) -> None:

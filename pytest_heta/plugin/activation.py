@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from pytest_heta.api import load_recipe
+from pytest_heta.core._calls import place_of
 from pytest_heta.core._plain import exception_text
 from pytest_heta.core.concurrency import recipe_concurrency
 from pytest_heta.core.gates import Gate, parse_gate
 from pytest_heta.core.plan import check_name, recipe_modes
-from pytest_heta.errors import HetaError, did_you_mean
+from pytest_heta.errors import HetaError, ModeUnknownError, RecipeInvalidError, did_you_mean
 from pytest_heta.models import EvaluationReport
 from pytest_heta.plugin import fixtures
 from pytest_heta.plugin._orphans import end_as_orphan
@@ -34,12 +35,14 @@ from pytest_heta.plugin.options import (
     read_options,
     refuse,
     source_of,
+    usage_error,
 )
 from pytest_heta.plugin.protocol import ProtocolPlugin
 from pytest_heta.plugin.replay import ReplayPlugin
 from pytest_heta.plugin.results import ReportPlugin
 from pytest_heta.plugin.state import RUN, Run
 from pytest_heta.plugin.terminal import TerminalPlugin
+from pytest_heta.plugin.tracebacks import InternalErrors
 from pytest_heta.plugin.workers import ControllerPlugin, WorkerPlugin
 from pytest_heta.reports import ReportTarget, check_writable, parse_report_option, read_reports
 
@@ -56,6 +59,8 @@ def activate(config: pytest.Config) -> None:
     _export_data_dir(config)
     if options.offline:
         _set_in_environment(config, "HETA_OFFLINE", "1")
+    if options.debug:
+        _set_in_environment(config, "HETA_DEBUG", "1")
     recipes = _load_recipes(config, options)
     _check_modes(config, options, recipes)
     gates = _parse_gates(options)
@@ -65,6 +70,8 @@ def activate(config: pytest.Config) -> None:
     run = Run(config, options, recipes, gates, baseline)
     config.stash[RUN] = run
     run.watchdog = make_watchdog(config, options)
+    if not options.debug:
+        config.pluginmanager.register(InternalErrors(), "heta-internal-errors")
     config.add_cleanup(run.close)
     register = config.pluginmanager.register
     if options.list_only:
@@ -115,7 +122,7 @@ def _blaming(source: str) -> Iterator[None]:
     try:
         yield
     except HetaError as error:
-        raise pytest.UsageError(f"{source}: {error}") from error
+        raise usage_error(error, source) from error
 
 
 def _load_recipes(config: pytest.Config, options: RunOptions) -> tuple[Any, ...]:
@@ -140,8 +147,9 @@ def _load_recipe(spec: str, base: Path | None, source: str) -> Any:
         raise
     except BaseException as error:
         # sys.exit() in a recipe's module, or pytest.importorskip().
-        message = f"{source}: recipe {spec!r} cannot be loaded: {exception_text(error)}"
-        raise pytest.UsageError(message) from error
+        message = f"recipe {spec!r} cannot be loaded: {exception_text(error)}"
+        found = RecipeInvalidError(message, where=place_of(error))
+        raise usage_error(found, source) from error
 
 
 def _check_modes(config: pytest.Config, options: RunOptions, recipes: tuple[Any, ...]) -> None:
@@ -154,7 +162,8 @@ def _check_modes(config: pytest.Config, options: RunOptions, recipes: tuple[Any,
             known = recipe_modes(recipe)
             if known and mode not in known:
                 hint = did_you_mean(mode, known)
-                refuse(source, f"recipe {recipe.name!r} has no mode {mode!r}; {hint}")
+                message = f"recipe {recipe.name!r} has no mode {mode!r}"
+                raise usage_error(ModeUnknownError(message, hint=hint), source)
 
 
 def _parse_gates(options: RunOptions) -> tuple[Gate, ...]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_heta.codes import coded
 from pytest_heta.core import _sync
 from pytest_heta.core._limited import LimitedCalls
 from pytest_heta.core.concurrency import has_coroutine_query, query_concurrency
@@ -59,7 +60,8 @@ class Asking:
         try:
             return FlightRecorder(path)
         except OSError as error:
-            self._problems.append(f"who killed a worker cannot be recorded: {error}")
+            problem = f"who killed a worker cannot be recorded: {error}"
+            self._problems.append(coded("crash-not-traceable", problem))
             return None
 
     # -- asking -----------------------------------------------------------------
@@ -130,11 +132,12 @@ class Asking:
         """Return why something is not as expected; each once, for the next report."""
         if self._spool.problem is not None and not self._told_problem:
             self._told_problem = True
-            problem = self._spool.problem
-            self._problems.append(f"responses are not written down as they come: {problem}")
+            problem = f"responses are not written down as they come: {self._spool.problem}"
+            self._problems.append(coded("results-not-kept", problem))
         unsynced = _sync.take_problem()
         if unsynced is not None:
-            self._problems.append(f"what was written may not be on the disk itself: {unsynced}")
+            problem = f"what was written may not be on the disk itself: {unsynced}"
+            self._problems.append(coded("results-not-kept", problem))
         problems, self._problems = self._problems, []
         return "; ".join(problems) or None
 

@@ -22,8 +22,10 @@ from typing import Any, Final
 import pytest
 
 from pytest_heta.api import as_suite
+from pytest_heta.core._calls import place_of
+from pytest_heta.core._plain import exception_text
 from pytest_heta.core.plan import Sample, Suite, UnitPlan
-from pytest_heta.errors import ConfigurationError, HetaError
+from pytest_heta.errors import ConfigurationError, HetaError, SuiteInvalidError
 from pytest_heta.plugin import is_suite_file, is_suite_name
 from pytest_heta.plugin._case_function import (
     PARAMETER,
@@ -36,6 +38,7 @@ from pytest_heta.plugin._selection import SelectedItems
 from pytest_heta.plugin.datasets import DATASET_FILES, named_dataset
 from pytest_heta.plugin.ids import distinct_item_ids, unit_node_name
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
+from pytest_heta.plugin.tracebacks import TRACEBACK_HINT
 
 __all__ = [
     "BenchmarkNode",
@@ -66,16 +69,46 @@ class SuiteModule(pytest.Module):
 
 @contextmanager
 def declarations_of(module: pytest.Module) -> Iterator[None]:
-    """Turn what is wrong with a suite file's declarations into one line that says where."""
+    """Turn what is wrong with a suite file into one line that says where."""
     try:
         yield
     except HetaError as error:
         frames = traceback.extract_tb(error.__traceback__)
         lines = [0, *(f.lineno for f in frames if f.filename == str(module.path))]
-        text = f"{module.nodeid}:{lines[-1]}: {error}"
-        if isinstance(error, ConfigurationError):
-            run_of(module.config).refusals.append(text)
-        raise module.CollectError(text) from error
+        raise collect_error(module, error, f"{module.nodeid}:{lines[-1]}") from error
+    except Exception as error:
+        cause: BaseException = error
+        if isinstance(error, module.CollectError):
+            # pytest tells a file that cannot be imported by a traceback, and the rest by a line.
+            if not isinstance(error.__cause__, ImportError | SyntaxError):
+                raise
+            cause = error.__cause__
+        if run_of(module.config).options.debug:
+            raise
+        found = SuiteInvalidError(
+            f"the suite cannot be imported: {exception_text(cause)}",
+            where=place_of(cause) or module.nodeid,
+            hint=TRACEBACK_HINT,
+        )
+        raise module.CollectError(str(found)) from error
+
+
+def collect_error(
+    node: pytest.Collector, error: HetaError, source: str | None = None
+) -> pytest.Collector.CollectError:
+    """Return what pytest shows for an error: one line; a suite's declarations end the session.
+
+    Args:
+        node: What was being collected.
+        error: The error.
+        source: Where it comes from, if the error does not say so.
+    """
+    run = run_of(node.config)
+    text = str(error if source is None else error.blaming(source))
+    details = "".join(traceback.format_exception(error))
+    if isinstance(error, ConfigurationError):
+        run.refusals[text] = details
+    return node.CollectError(f"{text}\n{details}" if run.options.debug else text)
 
 
 class DatasetFile(pytest.Module):
@@ -152,9 +185,7 @@ class BenchmarkNode(pytest.Collector):
         try:
             entry = run.plan_suite(self.suite, suite_id, self.recipe)
         except HetaError as error:
-            if isinstance(error, ConfigurationError):
-                run.refusals.append(str(error))
-            raise self.CollectError(str(error)) from error
+            raise collect_error(self, error) from error
         self.functions = {mode: _case_function(mode, self.path) for mode in entry.plan.modes}
         declared = {unit.unit_id: unit.case_ids for unit in entry.loaded.units}
         for unit in entry.plan.units:

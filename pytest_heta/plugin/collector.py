@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_heta.codes import coded
 from pytest_heta.core.journal import ResultJournal
 from pytest_heta.core.plan import BenchmarkPlan, Sample
 from pytest_heta.core.result import encode_result, failed_result
@@ -14,6 +15,7 @@ from pytest_heta.core.staging import DatasetFacts
 from pytest_heta.errors import one_line
 from pytest_heta.models import EvaluationError, PagedResults, SampleTally, UnitBuild
 from pytest_heta.plugin.state import Run
+from pytest_heta.reports import plain_text, sample_error
 
 __all__ = ["ResultCollector"]
 
@@ -126,7 +128,8 @@ class ResultCollector:
             label, sample, tally = known
             self.journal.keep(label, sample, tally, payload)
         if self.journal.problem is not None:
-            text = f"results are kept in memory, not written down: {self.journal.problem}"
+            problem = f"results are kept in memory, not written down: {self.journal.problem}"
+            text = coded("results-not-kept", problem)
             self.warnings.setdefault(label, {})[text] = None
         details = getattr(report, "heta_details", None)
         if details is not None:
@@ -147,6 +150,7 @@ class ResultCollector:
         metadata = {"node_id": report.nodeid}
         result = failed_result(self._run.plans[label], sample, error, metadata=metadata)
         result = self._run.recording.with_attempts(label, sample, result)
+        report.longrepr = plain_text(sample_error(result))
         self._take_result(report, encode_result(label, sample, result))
 
 

@@ -6,10 +6,12 @@ from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
+from traceback import format_exception
 from typing import Any, Final
 
 import pytest
 
+from pytest_heta.codes import coded
 from pytest_heta.core import _sync
 from pytest_heta.core.aggregate import build_report, dataset_metadata, summarise_tallies
 from pytest_heta.core.gates import ResolvedGate, decide_gates, gates_of_run
@@ -23,7 +25,7 @@ from pytest_heta.plugin.execution import fail_on_of
 from pytest_heta.plugin.fingerprints import fingerprints
 from pytest_heta.plugin.gates import emit_errors, emit_gates, uncovered_errors
 from pytest_heta.plugin.history import concurrency_of, facts_of_run, history_of, mixed_concurrency
-from pytest_heta.plugin.options import refuse, source_of
+from pytest_heta.plugin.options import refuse, source_of, usage_error
 from pytest_heta.plugin.state import Run, will_run
 from pytest_heta.plugin.withdrawal import withdraw_reports
 from pytest_heta.reports import suite_properties, write_reports
@@ -103,7 +105,7 @@ class ConclusionPlugin:
         try:
             self._gates = gates_of_run(run.gates, plans, run.recipes)
         except HetaError as error:
-            raise pytest.UsageError(str(error)) from error
+            raise usage_error(error) from error
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
@@ -258,8 +260,11 @@ class ConclusionPlugin:
         if overridden:
             metadata["overridden_units"] = list(overridden)
             metadata["warnings"].append(
-                f"heta_kb is overridden for {len(overridden)} of {len(plan.units)} run units:"
-                " what was asked there is not what the recipe's manifest describes"
+                coded(
+                    "fixture-overridden",
+                    f"heta_kb is overridden for {len(overridden)} of {len(plan.units)} run units:"
+                    " what was asked there is not what the recipe's manifest describes",
+                )
             )
         return metadata
 
@@ -307,6 +312,8 @@ class ConclusionPlugin:
                 write_reports(path, about, self.reports)
             except HetaError as error:
                 self.problems.append(str(error))
+                if self._run.options.debug:
+                    self.problems += "".join(format_exception(error)).splitlines()
                 session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
             else:
                 self.written.append(path)

@@ -22,14 +22,14 @@ from pytest_heta.models import (
     UnitBuild,
 )
 from pytest_heta.plugin.asking import Asking, asking_of
-from pytest_heta.plugin.options import VERY_VERBOSE
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
+from pytest_heta.plugin.tracebacks import TRACEBACK_HINT
 from pytest_heta.reports import (
     case_details,
     case_properties,
-    error_line,
-    missing_reason,
     plain_text,
+    sample_error,
+    score_error,
     tally_properties,
 )
 
@@ -89,6 +89,7 @@ class CaseOutcome(NamedTuple):
         response: The whole response, None if the sample failed.
         exception: What the recipe raised, for a traceback.
         message: Why the item fails, None if it passes.
+        tracebacks: Those of evaluators, if they are asked for.
     """
 
     result: EvaluationCaseResult
@@ -96,6 +97,7 @@ class CaseOutcome(NamedTuple):
     response: QueryResponse | None
     exception: Exception | None
     message: str | None
+    tracebacks: tuple[str, ...] = ()
 
 
 class CaseItem:
@@ -136,11 +138,13 @@ class CaseItem:
         if answer.printed:
             self._show_printed(answer.printed)
         staged = self._run.staged_or_none(self._entry)
+        scores = self._scores(answer, asking)
+        tracebacks = tuple(filter(None, map(_take_traceback, scores)))
         result = case_result(
             self.sample,
             plan.cases[self.sample.case],
             answer.outcome,
-            self._scores(answer, asking),
+            scores,
             level=self._run.options.responses,
             cold=answer.cold,
             metadata={"node_id": self._item.nodeid},
@@ -154,7 +158,12 @@ class CaseItem:
             encode_result(plan.label, self.sample, result),
             answer.outcome.response,
             answer.outcome.exception,
-            failure_message(result, fail_on_of(self._run, plan)),
+            failure_message(
+                result,
+                fail_on_of(self._run, plan),
+                traceback_hint=not self._run.options.debug,
+            ),
+            tracebacks,
         )
 
     def record(self, answer: Answer) -> Record | None:
@@ -214,9 +223,11 @@ class CaseItem:
     def _note(self, outcome: CaseOutcome) -> None:
         note_result(self._item, outcome.result, outcome.payload)
         show_details(self._item, self._entry.plan, self.case, outcome.result, outcome.response)
-        if outcome.exception is not None and self._run.config.get_verbosity() >= VERY_VERBOSE:
+        texts = list(outcome.tracebacks)
+        if outcome.exception is not None and self._run.options.debug:
             # Where the recipe raised.
-            text = "".join(traceback.format_exception(outcome.exception))
+            texts.append("".join(traceback.format_exception(outcome.exception)))
+        for text in texts:
             self._item.add_report_section("call", "heta traceback", plain_text(text, newlines=True))
 
 
@@ -269,15 +280,30 @@ def fail_on_of(run: Run, plan: BenchmarkPlan) -> FailOn:
     return run.options.fail_on or plan.fail_on or "error"
 
 
-def failure_message(result: EvaluationCaseResult, fail_on: FailOn) -> str | None:
-    """Return why an item fails, as text that does nothing to a terminal; None if it passes."""
+def _take_traceback(score: EvaluationScore) -> str | None:
+    """Return an evaluator's traceback, which is shown and not kept in the report."""
+    error = score.metadata.get("error")
+    return error.pop("traceback", None) if isinstance(error, dict) else None
+
+
+def failure_message(
+    result: EvaluationCaseResult, fail_on: FailOn, *, traceback_hint: bool = False
+) -> str | None:
+    """Return why an item fails, as text that does nothing to a terminal; None if it passes.
+
+    Args:
+        result: What came of the sample.
+        fail_on: What fails an item.
+        traceback_hint: Whether to say how to see where users' code raised.
+    """
     if result.error is not None:
-        error = result.error
-        where = error.metadata.get("raised_at")
-        return plain_text(error_line(error.error_type, error.message, where))
+        raised = bool(result.error.metadata.get("raised_at"))
+        return _with_hint(sample_error(result), hint=traceback_hint and raised)
     errored = [score for score in result.scores if score.status == "errored"]
     if errored:
-        return plain_text("; ".join(_error_of(score) for score in errored))
+        raised = any("raised_at" in score.metadata.get("error", ()) for score in errored)
+        text = "; ".join(score_error(score) for score in errored)
+        return _with_hint(text, hint=traceback_hint and raised)
     if fail_on == "miss":
         missed = [
             f"{score.name} = {score.value}" for score in result.scores if score.passed is False
@@ -287,5 +313,5 @@ def failure_message(result: EvaluationCaseResult, fail_on: FailOn) -> str | None
     return None
 
 
-def _error_of(score: EvaluationScore) -> str:
-    return f"scoring {score.name}: {missing_reason(score)}"
+def _with_hint(text: str, *, hint: bool) -> str:
+    return plain_text(f"{text}; {TRACEBACK_HINT}" if hint else text)

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 import pytest
 
+from pytest_heta.codes import coded
 from pytest_heta.core.plan import BenchmarkPlan
 from pytest_heta.models import GateResult, ModeSummary
 from pytest_heta.reports import gate_line
@@ -61,6 +62,9 @@ def emit_gates(
         text = gate_line(gate).partition(" ")[2]
         if outcome == "failed" and gate.status == "skipped":
             text += ", and --heta-require-gates asks for a decision"
+            text = coded("gate-undecided", text)
+        elif outcome == "failed":
+            text = coded("gate-failed", text)
         _emit(config, suite_id, node_id, outcome, text)
 
 
@@ -85,7 +89,8 @@ def uncovered_errors(
         lines.append(f"{summary.scoring_errors} {scores} lost to evaluators' errors")
     if not lines:
         return None
-    return f"{plan.label}: {mode}: {'; '.join(lines)}, and no decided gate covers that"
+    text = f"{plan.label}: {mode}: {'; '.join(lines)}, and no decided gate covers that"
+    return coded("errors-uncovered", text)
 
 
 def emit_errors(config: pytest.Config, plan: BenchmarkPlan, mode: str, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_heta.codes import coded
 from pytest_heta.errors import RecordsDamagedError
 from pytest_heta.models import ModeSummary
 from pytest_heta.plugin.recording import Recording
@@ -66,9 +67,10 @@ def mixed_concurrency(recording: Recording, label: str) -> str | None:
     if len(set(known.values())) < 2:  # noqa: PLR2004 - two that differ
         return None
     told = ", ".join(f"{at_once} in session {number}" for number, at_once in known.items())
-    return (
+    return coded(
+        "latencies-mixed",
         f"latencies are of sessions that asked differently many queries at once ({told}):"
-        " they do not compare with each other, nor with those of other runs"
+        " they do not compare with each other, nor with those of other runs",
     )
 
 

@@ -219,6 +219,10 @@ OPTIONS: Final = (
         "Download no dataset: a file that is not there is an error before anything is built.",
     ),
     Option(
+        "debug",
+        "Show the traceback of every error, which is one line otherwise; so does -vv.",
+    ),
+    Option(
         "data-dir",
         "Folder with the public collections that some suites run on; the environment variable "
         "HETA_DATA_DIR comes first.",

@@ -9,11 +9,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, get_args
 
 import pytest
 
 from pytest_heta.plugin.option_table import OPTIONS, Option
+
+if TYPE_CHECKING:
+    from pytest_heta.errors import HetaError
 
 __all__ = [
     "VERY_VERBOSE",
@@ -23,7 +26,9 @@ __all__ = [
     "ini_folder",
     "read_options",
     "refuse",
+    "shows_tracebacks",
     "source_of",
+    "usage_error",
     "wants_listing",
 ]
 
@@ -79,6 +84,7 @@ class RunOptions:
     rebuild: bool = False
     resume: str | None = None
     runs_dir: str | None = None
+    debug: bool = False
 
 
 def given_recipes(config: pytest.Config) -> tuple[str, ...]:
@@ -167,7 +173,29 @@ def _option(name: str) -> Option:
 
 def refuse(where: str, message: str) -> NoReturn:
     """Stop the session with a usage error that names the option."""
-    raise pytest.UsageError(f"{where}: {message}")
+    from pytest_heta.errors import OptionInvalidError  # noqa: PLC0415 - seldom needed
+
+    raise usage_error(OptionInvalidError(message, where=where))
+
+
+def usage_error(error: HetaError, source: str | None = None) -> pytest.UsageError:
+    """Return an error as the one line that stops the session.
+
+    Args:
+        error: The error.
+        source: The option that it came by, if that is not its place already.
+    """
+    usage = pytest.UsageError(str(error if source is None else error.blaming(source)))
+    usage.__cause__ = error
+    return usage
+
+
+def shows_tracebacks(config: pytest.Config) -> bool:
+    """Whether errors are shown with their tracebacks, not as one line."""
+    try:
+        return config.get_verbosity() >= VERY_VERBOSE or _Reader(config).flag("debug")
+    except pytest.UsageError:  # for what is no truth value, which is said elsewhere
+        return False
 
 
 def read_options(config: pytest.Config) -> RunOptions:
@@ -221,6 +249,7 @@ def read_options(config: pytest.Config) -> RunOptions:
         rebuild=reader.flag("rebuild"),
         resume=_value(reader.text("resume")),
         runs_dir=_value(reader.text("runs-dir")),
+        debug=reader.flag("debug") or config.get_verbosity() >= VERY_VERBOSE,
     )
 
 

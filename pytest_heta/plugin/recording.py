@@ -13,8 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pytest
-
 from pytest_heta.core._plain import exception_text
 from pytest_heta.core.attempts import Attempt, with_attempts
 from pytest_heta.core.fingerprint import changed_parts
@@ -25,7 +23,7 @@ from pytest_heta.core.run_folder import RunFolder
 from pytest_heta.errors import HetaError, ResumeRefusedError, RunError, RunNotFoundError
 from pytest_heta.models import EvaluationCaseResult
 from pytest_heta.plugin.option_table import LAST_RUN
-from pytest_heta.plugin.options import ini_folder, source_of
+from pytest_heta.plugin.options import ini_folder, source_of, usage_error
 
 if TYPE_CHECKING:
     from pytest_heta.plugin.state import Run
@@ -190,7 +188,7 @@ class Recording:
             try:
                 self._resumed_path()
             except HetaError as error:
-                raise pytest.UsageError(f"{self._source}: {error}") from error
+                raise usage_error(error, self._source) from error
 
     @property
     def folder(self) -> RunFolder:
@@ -203,7 +201,7 @@ class Recording:
             try:
                 self._folder = self._resumed() if self.resumes else self._begun()
             except HetaError as error:
-                raise pytest.UsageError(f"{self._source}: {error}") from error
+                raise usage_error(error, self._source) from error
         return self._folder
 
     @property
@@ -251,7 +249,8 @@ class Recording:
                 return RunFolder.create(parent, run_id=run_id)
             except HetaError as error:
                 if self._run.options.runs_dir is not None:
-                    raise pytest.UsageError(f"{self._source}: {error}") from error
+                    known = error if isinstance(error, HetaError) else RunError(str(error))
+                    raise usage_error(known, self._source) from error
                 self.problem = exception_text(error)
         self._is_temporary = True
         return RunFolder.create(Path(tempfile.mkdtemp(prefix="pytest-heta-run-")), run_id=run_id)
@@ -295,7 +294,7 @@ class Recording:
                 where=str(folder.path),
                 hint="undo the change, or begin a new run without --heta-resume",
             )
-            raise pytest.UsageError(f"{self._source}: {error}")
+            raise usage_error(error, self._source)
 
     def note_documents(self, label: str, digest: str) -> None:
         """Note which documents a benchmark has, once they have been read."""

@@ -15,7 +15,6 @@ from pytest_heta.errors import (
     BuildError,
     BuildTimeoutError,
     DocumentUnavailableError,
-    HetaError,
 )
 from pytest_heta.models import EvaluationCaseResult
 from pytest_heta.plugin.asking import asking_of
@@ -34,9 +33,7 @@ from pytest_heta.plugin.execution import (
     note_result,
     show_details,
 )
-from pytest_heta.plugin.options import VERY_VERBOSE
 from pytest_heta.plugin.state import Run
-from pytest_heta.reports import plain_text
 
 __all__ = ["ReportPlugin"]
 
@@ -96,12 +93,11 @@ class ReportPlugin:
         call: pytest.CallInfo[None],
         report: pytest.TestReport,
     ) -> None:
-        if call.excinfo is not None and report.failed:
-            error = call.excinfo.value
-            if PAYLOAD not in item.stash:
-                self._note_failure(item, unit, str(call.when), error)
-            if isinstance(error, HetaError) and self._run.config.get_verbosity() < VERY_VERBOSE:
-                report.longrepr = plain_text(error)
+        if call.excinfo is not None and report.failed and PAYLOAD not in item.stash:
+            self._note_failure(item, unit, str(call.when), call.excinfo.value)
+            if not self._run.options.debug:
+                failed = item.stash[RESULT]
+                report.longrepr = failure_message(failed, "error", traceback_hint=True)
         asking = asking_of(item.config)
         if asking.news is not None:
             report.heta_concurrency = list(asking.news)  # type: ignore[attr-defined]

@@ -92,7 +92,7 @@ class Run:
         concurrency: Processes that ask at the same time.
         phases: Phases of a passed item whose reports the controller's plugins
             read; empty in the controller itself.
-        refusals: Why suites cannot be run as they are declared.
+        refusals: Why suites cannot be run as they are declared, with tracebacks.
         recording: Where results are written down, and those of earlier sessions.
         fingerprints: What the plans are about, by plan label and part.
         watchdog: Ends the process if its interpreter does not come back; None
@@ -116,7 +116,7 @@ class Run:
         self.entries: dict[str, PlanEntry] = {}
         self.plans: dict[str, BenchmarkPlan] = {}
         self.selected: Mapping[str, tuple[str, Sample]] = {}
-        self.refusals: list[str] = []
+        self.refusals: dict[str, str] = {}
         self.fingerprints: dict[str, dict[str, str]] = {}
         self.concurrency = 1
         self.phases: tuple[str, ...] = tuple(self._worker_input.get("heta_phases", ()))
@@ -237,7 +237,10 @@ class Run:
             pytest.UsageError: with all that is wrong.
         """
         if self.refusals:
-            raise pytest.UsageError(*dict.fromkeys(self.refusals))
+            error = pytest.UsageError(*self.refusals)
+            for text in self.refusals.values():
+                error.add_note(text)
+            raise error
 
     def plan_suite(self, suite: Suite, suite_id: str, recipe: Any) -> PlanEntry:
         """Return the plan of a suite for one recipe, making it when asked first.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_heta.codes import coded
 from pytest_heta.plugin.collector import ResultCollector
 from pytest_heta.plugin.conclusion import ConclusionPlugin
 from pytest_heta.plugin.history import damage_line
@@ -62,7 +63,8 @@ class TerminalPlugin:
             for warning in report.metadata["warnings"]:
                 write(f"warning: {plain_text(warning)}", yellow=True)
             if baseline is None and self._run.options.baseline is not None:
-                write(f"warning: the baseline has no report {report.report_key}", yellow=True)
+                text = f"the baseline has no report {report.report_key}"
+                write(f"warning: {coded('baseline-incomplete', text)}", yellow=True)
             write("")
 
     def _write_gates(self, terminalreporter: pytest.TerminalReporter) -> None:

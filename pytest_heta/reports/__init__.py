@@ -10,7 +10,7 @@ from __future__ import annotations
 from pytest_heta.reports._details import case_details
 from pytest_heta.reports._gates import gate_line
 from pytest_heta.reports._inert import plain_text
-from pytest_heta.reports._scores import error_line, missing_reason
+from pytest_heta.reports._scores import error_line, missing_reason, sample_error, score_error
 from pytest_heta.reports._summary import reuse_text, summary_table
 from pytest_heta.reports._worst import WorstCase, worst_cases, worst_cases_lines
 from pytest_heta.reports.json_file import ReportFile, check_writable, read_reports, write_reports
@@ -31,6 +31,8 @@ __all__ = [
     "plain_text",
     "read_reports",
     "reuse_text",
+    "sample_error",
+    "score_error",
     "suite_properties",
     "summary_table",
     "tally_properties",

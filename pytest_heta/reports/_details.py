@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from pytest_heta.codes import EVALUATOR_FAILED, sample_code
 from pytest_heta.errors import ModelInvalidError
 from pytest_heta.evaluators.evidence import holds_evidence
 from pytest_heta.evaluators.provenance import result_document_ids
@@ -19,7 +20,7 @@ from pytest_heta.models import (
 from pytest_heta.reports._inert import plain_text
 from pytest_heta.reports._layout import Column, display_width, shorten, wrap
 from pytest_heta.reports._numbers import counted, format_ms, format_number, format_score
-from pytest_heta.reports._scores import error_line, missing_reason
+from pytest_heta.reports._scores import error_line, missing_reason, sample_error
 
 __all__ = ["case_details"]
 
@@ -58,9 +59,7 @@ def case_details(
     if result.latency_ms is not None:
         lines += _named("latency", [f"{format_ms(result.latency_ms)} ms"], width)
     if result.error is not None:
-        error = result.error
-        text = error_line(error.error_type, error.message)
-        lines += _named("error", [plain_text(text)], width)
+        lines += _named("error", [plain_text(sample_error(result))], width)
     lines += _named("before", list(_history_lines(result.metadata)), width)
     return lines
 
@@ -72,7 +71,9 @@ def _history_lines(metadata: Mapping[str, Any]) -> Iterator[str]:
     elif metadata.get("reused_response"):
         yield "response of an earlier session or worker, scored now"
     for attempt in metadata.get("earlier_attempts", ()):
-        text = error_line(str(attempt["error_type"]), str(attempt["message"]))
+        kind = str(attempt["error_type"])
+        code = EVALUATOR_FAILED if kind == "scoring" else sample_code(kind)
+        text = error_line(code, attempt["message"])
         yield plain_text(f"session {attempt['session']}: {text}")
 
 

@@ -17,7 +17,7 @@ from pytest_heta.models import (
 from pytest_heta.reports._inert import plain_text
 from pytest_heta.reports._layout import shorten
 from pytest_heta.reports._numbers import format_number
-from pytest_heta.reports._scores import error_line, missing_reason
+from pytest_heta.reports._scores import sample_error, score_error
 
 __all__ = ["WorstCase", "worst_cases", "worst_cases_lines"]
 
@@ -176,9 +176,9 @@ def _worst_case(result: EvaluationCaseResult, metric: str | None) -> WorstCase:
     value: float | None = None
     error: str | None = None
     if result.error is not None:
-        error = error_line(result.error.error_type, result.error.message)
+        error = sample_error(result)
     elif score is not None and score.status == "errored":
-        error = f"{score.name}: {missing_reason(score)}"
+        error = score_error(score)
     elif score is not None and isinstance(score.value, float | int):
         value = float(score.value)
     node_id = result.metadata.get("node_id")

@@ -402,8 +402,8 @@ class TestReport:
         build = UnitBuild(unit_id="all", knowledge_base_manifest={"warnings": ["1 empty text"]})
         report = self.report(plan, results, unit_builds=[build])
         assert report.metadata["warnings"] == [
-            "run unit all: 1 empty text",
-            "exact: no tokens (2 samples)",
+            "[recipe-warning] run unit all: 1 empty text",
+            "[recipe-warning] exact: no tokens (2 samples)",
         ]
 
     def test_it_repeats_not_too_many_warnings(self, fakes, tmp_path):
@@ -411,7 +411,7 @@ class TestReport:
         texts = [f"odd {number}" for number in range(12)]
         build = UnitBuild(unit_id="all", knowledge_base_manifest={"warnings": texts})
         warnings = self.report(plan, {}, unit_builds=[build]).metadata["warnings"]
-        assert warnings[9:] == ["run unit all: odd 9", "and 2 more"]
+        assert warnings[9:] == ["[recipe-warning] run unit all: odd 9", "and 2 more"]
 
     def test_its_id_is_new_and_its_key_the_same(self, fakes, tmp_path):
         plan = fakes.plan(tmp_path, "q1")

@@ -177,7 +177,7 @@ class TestFailures:
         assert (summary.n, summary.n_scored, summary.n_errored) == (3, 1, 2)
         assert summary.mean == pytest.approx(1 / 3, abs=1e-15)
         assert report.metadata["warnings"] == [
-            "2 of 3 documents cannot be read: d1, d2; 2 of 3 cases fail"
+            "[document-unavailable] 2 of 3 documents cannot be read: d1, d2; 2 of 3 cases fail"
         ]
 
     def test_a_knowledge_base_that_cannot_be_closed_is_a_warning(self, run, fakes, three):
@@ -189,7 +189,8 @@ class TestFailures:
 
         report = run(three, Sticky())[-1].report
         (warning,) = report.metadata["warnings"]
-        assert warning == "run unit all could not be closed: ZeroDivisionError: division by zero"
+        assert warning.startswith("[close-failed] run unit all could not be closed: ")
+        assert warning.endswith(": ZeroDivisionError: division by zero")
         assert report.metadata["complete"] is True
 
     @pytest.mark.parametrize(

@@ -359,23 +359,25 @@ class TestDanglingGold:
         cases = [fakes.case("q1", "?", "d1", "ghost9"), fakes.case("q2", "?", "ghost9", "ghost2")]
         staged = stage([fakes.document("d1")], cases)
         assert staged.dangling == ("ghost9", "ghost2")
-        assert staged.warnings == ("2 gold documents are not in the corpus: ghost9, ghost2",)
+        assert staged.warnings == (
+            "[dangling-gold] 2 gold documents are not in the corpus: ghost9, ghost2",
+        )
 
     def test_one_is_one(self, stage, fakes):
         staged = stage([fakes.document("d1")], [fakes.case("q1", "?", "ghost")])
-        assert staged.warnings == ("1 gold document is not in the corpus: ghost",)
+        assert staged.warnings == ("[dangling-gold] 1 gold document is not in the corpus: ghost",)
 
     def test_many_are_cut_in_the_warning_and_not_in_the_list(self, stage, fakes):
         ghosts = [f"g{number}" for number in range(20)]
         staged = stage([fakes.document("d1")], [fakes.case("q1", "?", *ghosts)])
         assert staged.dangling == tuple(ghosts)
         assert staged.warnings == (
-            "20 gold documents are not in the corpus: g0, g1, g2, g3, g4, …",
+            "[dangling-gold] 20 gold documents are not in the corpus: g0, g1, g2, g3, g4, …",
         )
 
     def test_strict_makes_it_an_error(self, stage, fakes):
         cases = [fakes.case("q1", "?", "ghost")]
-        with pytest.raises(BenchmarkError, match="1 gold document is not in the corpus: ghost"):
+        with pytest.raises(BenchmarkError, match=r"\[dangling-gold\] 1 gold document is not"):
             stage([fakes.document("d1", "x")], cases, strict=True)
         stage([fakes.document("d1", "x")], [fakes.case("q1", "?", "d1")], strict=True)
 
@@ -397,8 +399,8 @@ class TestDanglingGold:
         staged = stage([fakes.document("d1"), fakes.document("d2")], cases, units, strict=False)
         assert staged.dangling == ("ghost",)
         assert staged.warnings == (
-            "1 gold document is not in the corpus: ghost",
-            "1 gold document is not in the run unit of the case: d2 (case q2)",
+            "[dangling-gold] 1 gold document is not in the corpus: ghost",
+            "[gold-outside-unit] 1 gold document is not in the run unit of the case: d2 (case q2)",
         )
 
     def test_judgments_that_are_no_numbers_are_left_to_the_scores(self, stage, fakes):

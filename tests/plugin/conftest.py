@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
@@ -187,11 +188,15 @@ class World:
         return self.pytester.runpytest_inprocess(*quiet, *given, *args)
 
     def usage_error(self, *args: str, recipe: str | None = "recipe.py:recipe") -> str:
-        """Run pytest, which refuses to run, and return the line that says why."""
+        """Run pytest, which refuses to run, and return the line that says why.
+
+        It begins with a code, which is left out if it is that of options.
+        """
         result = self.run(*args, recipe=recipe)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
-        return line.removeprefix("ERROR: ")
+        assert re.match(r"ERROR: \[[a-z-]+\] ", line)
+        return line.removeprefix("ERROR: ").removeprefix("[option-invalid] ")
 
     def report(self, path: str = "report.json") -> dict[str, Any]:
         """Return the only report of the report file, parsed strictly."""

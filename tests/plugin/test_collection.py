@@ -296,7 +296,7 @@ def test_broken_suite_file_is_a_collection_error(world, write, text, message):
 
 def test_suite_declared_wrongly_is_refused_by_its_line(world, write):
     write("bench_toys.py", "from pytest_heta import suite\n\nx = suite(1)\n")
-    assert world.usage_error().startswith("bench_toys.py:3: [configuration-invalid] suite: a int ")
+    assert world.usage_error().startswith("[configuration-invalid] bench_toys.py:3, suite: a int ")
 
 
 def test_wrong_manifest_in_a_suite_file_is_one_line(world, write):
@@ -305,7 +305,7 @@ def test_wrong_manifest_in_a_suite_file_is_one_line(world, write):
     )
     result = world.run()
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["bench_toys.py:2: ?model-invalid? BenchmarkManifest.name = *"])
+    result.stdout.fnmatch_lines(["?model-invalid? bench_toys.py:2: BenchmarkManifest.name = *"])
     result.stdout.no_fnmatch_line("*Traceback*")
 
 

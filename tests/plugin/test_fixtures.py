@@ -144,7 +144,7 @@ def test_knowledge_base_may_be_another(world, conftest):
     assert report["unit_builds"] == []
     assert report["metadata"]["overridden_units"] == ["corpus"]
     (warning,) = report["metadata"]["warnings"]
-    assert warning.startswith("heta_kb is overridden for 1 of 1 run units: ")
+    assert warning.startswith("[fixture-overridden] heta_kb is overridden for 1 of 1 run units: ")
 
 
 def test_override_in_the_suite_file_and_in_a_folder(world, conftest, log):

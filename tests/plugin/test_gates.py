@@ -71,13 +71,13 @@ def test_text_exit_code_junit_and_json_agree_on_a_near_miss(world):
     )
     assert result.ret == 1
     line = "toys: overlap.fixed = 0.7966 < 0.80 (n=3)"
-    result.stdout.fnmatch_lines([line, f"FAILED {line}"])
+    result.stdout.fnmatch_lines([f"?gate-failed? {line}", f"FAILED {line}"])
     gate = gate_of(world)
     assert (gate["status"], gate["threshold"]) == ("failed", 0.8)
     assert gate["value"] == pytest.approx(0.7966, abs=1e-12)
     root = ET.parse(world.path / "j.xml").getroot()
     failure = root.find(".//testcase[@name='gate[overlap.fixed >=]']/failure")
-    assert failure.get("message") == line
+    assert failure.get("message") == f"[gate-failed] {line}"
     properties = {p.get("name"): p.get("value") for p in root.iterfind("testsuite/properties/*")}
     assert properties["toys.gate[toys:overlap.fixed >= 0.8]"] == f"FAILED {line}"
 
@@ -355,7 +355,7 @@ def test_gates_are_tests_of_the_terminal(world):
             "bench_toys.py::toys::gate?overlap.ndcg@10 <? FAILED*?100%?",
             "*= FAILURES =*",
             "*toys.gate?overlap.ndcg@10 <?*",
-            "toys: overlap.ndcg@10 = 1 >= 0.9 (n=3)",
+            "?gate-failed? toys: overlap.ndcg@10 = 1 >= 0.9 (n=3)",
             "PASSED bench_toys.py::toys::gate?overlap.recall@1 >=?",
             "FAILED bench_toys.py::toys::gate?overlap.ndcg@10 <?*",
         ]

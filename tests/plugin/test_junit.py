@@ -112,9 +112,9 @@ def test_a_failed_query_is_a_failure_with_its_message(world):
             raise RuntimeError("down")
     """)
     pie = case(junit(world, "--heta-mode=overlap"), "overlap[pie]")
-    assert "query: RuntimeError: down" in pie.find("failure").get("message")
+    assert "RuntimeError: down" in pie.find("failure").get("message")
     assert properties_of(pie)["error_type"] == "query"
-    assert properties_of(pie)["recall@1.reason"].startswith("execution_error: ")
+    assert properties_of(pie)["recall@1.reason"].startswith("[sample-failed] ")
 
 
 def test_a_failed_build_is_an_error_with_its_message(world):
@@ -141,7 +141,9 @@ def test_gates_are_cases(world):
     passed, failed = (case(suite, f"gate[overlap.{m}]") for m in ("recall@1 >=", "ndcg@10 <"))
     assert passed.get("classname") == failed.get("classname") == "bench_toys.toys"
     assert passed.find("failure") is None
-    assert failed.find("failure").get("message") == "toys: overlap.ndcg@10 = 1 >= 0.5 (n=3)"
+    assert failed.find("failure").get("message") == (
+        "[gate-failed] toys: overlap.ndcg@10 = 1 >= 0.5 (n=3)"
+    )
 
 
 def test_a_skipped_gate_is_a_skipped_case_with_a_reason(world):
@@ -205,7 +207,7 @@ def test_harmful_characters_leave_the_file_xml(world, harmful_cases):
     assert two[1].startswith("nul \\x00 esc")
     assert three[0].endswith(".reason")
     assert three[1].startswith("nul \\x00 esc")
-    assert four[1].startswith("ValueError: ")
+    assert four[1].startswith("[evaluator-failed] bench_toys.py:25: ValueError: ")
     # The same file parses as JSON, too.
     assert len(world.report()["case_results"]) == 6
     # And the same from a worker, whose reports cross a process boundary.

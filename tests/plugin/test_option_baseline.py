@@ -37,7 +37,9 @@ def test_a_report_of_another_recipe_gives_no_differences(world, baseline):
     world.extend_recipe("Recipe.name = 'other'")
     result = world.run("--heta-baseline=before.json")
     result.stdout.no_fnmatch_line("*0.0000)*")
-    result.stdout.fnmatch_lines(["warning: the baseline has no report toys-test@other"])
+    result.stdout.fnmatch_lines(
+        ["warning: [[]baseline-incomplete] the baseline has no report toys-test@other"]
+    )
 
 
 def test_the_ini_key_names_the_file_from_its_own_folder(world, baseline, monkeypatch):
@@ -68,11 +70,11 @@ def test_a_file_that_is_no_report_is_refused(world, count_builds, content, probl
     if content is not None:
         (world.path / "bad.json").write_text(content, encoding="utf-8")
     error = world.usage_error("--heta-baseline=bad.json")
-    assert error.startswith("--heta-baseline: [report-invalid] bad.json: ")
+    assert error.startswith("[report-invalid] --heta-baseline, bad.json: ")
     assert problem in error
     assert count_builds() == 0
 
 
 def test_a_wrong_file_of_the_ini_file_is_refused_by_its_key(world):
     world.ini("heta_baseline = missing.json")
-    assert world.usage_error().startswith("heta_baseline: [report-invalid] ")
+    assert world.usage_error().startswith("[report-invalid] heta_baseline, ")

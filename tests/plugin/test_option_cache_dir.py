@@ -241,7 +241,10 @@ class TestTrouble:
         result = world.run("--heta-cache-dir=kept", *workers)
         result.assert_outcomes(passed=6)
         assert builds() == {"corpus": 2}
-        warning = "run unit corpus: the saved knowledge base was not used: texts.json has changed"
+        warning = (
+            "[cache-unusable] run unit corpus: the saved knowledge base was not used:"
+            " texts.json has changed"
+        )
         assert world.report()["metadata"]["warnings"] == [warning]
         assert f"warning: {warning}" in said(result)
         world.run("--heta-cache-dir=kept", *workers)
@@ -261,7 +264,7 @@ class TestTrouble:
             world.run("--heta-cache-dir=kept").assert_outcomes(passed=6)
         assert builds() == {"corpus": 2}
         assert world.report()["metadata"]["warnings"] == [
-            "run unit corpus: the knowledge base was not saved: OSError: disk full"
+            "[cache-unusable] run unit corpus: the knowledge base was not saved: OSError: disk full"
         ]
         assert entries(world.path / "kept") == []
 

@@ -41,7 +41,9 @@ def test_one_that_is_too_large_is_not_kept_and_costs_no_other_its_place(world):
     world.run("first", f"--heta-cache-size={limit}", "--heta-cache-dir=kept")
     assert benchmarks(world) == {"toys"}
     (warning,) = world.report()["metadata"]["warnings"]
-    assert warning.startswith("run unit corpus: the knowledge base was not saved: its ")
+    assert warning.startswith(
+        "[cache-unusable] run unit corpus: the knowledge base was not saved: its "
+    )
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "distributed"])

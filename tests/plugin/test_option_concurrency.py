@@ -193,11 +193,11 @@ class TestWrongValues:
     def test_of_a_recipe(self, world, value):
         world.extend_recipe(f"Recipe.max_concurrency = {value!r}\n")
         line = world.usage_error()
-        assert line.startswith("--heta-recipe: ")
+        assert line.startswith("[recipe-invalid] --heta-recipe")
         assert f"recipe 'toy': max_concurrency = {value!r} is not allowed" in line
         assert line.endswith("use a whole number from 1")
 
     def test_of_a_recipe_from_the_ini_file(self, world):
         world.extend_recipe("Recipe.max_concurrency = 0\n")
         world.ini("heta_recipe = recipe.py:recipe")
-        assert world.usage_error(recipe=None).startswith("heta_recipe: ")
+        assert world.usage_error(recipe=None).startswith("[recipe-invalid] heta_recipe")

@@ -88,26 +88,25 @@ def test_a_measure_that_only_a_gate_names_is_computed(world):
 )
 def test_what_is_no_gate_is_refused(world, gate, problem):
     error = world.usage_error(f"--heta-gate={gate}")
-    assert error.startswith(f"--heta-gate: [gate-invalid] gate {gate!r}: {problem}")
+    assert error.startswith(f"[gate-invalid] --heta-gate: gate {gate!r}: {problem}")
 
 
 def test_what_is_no_gate_in_the_ini_file_is_refused_by_its_key(world):
     world.ini("heta_gate = overlap.recall@1")
-    assert world.usage_error().startswith("heta_gate: [gate-invalid] gate 'overlap.recall@1': ")
+    assert world.usage_error().startswith("[gate-invalid] heta_gate: gate 'overlap.recall@1': ")
 
 
 @pytest.mark.parametrize("key", ["gate", "mode", "option", "recipe", "report"])
 def test_a_number_in_a_list_of_toml_is_refused_by_its_key(world, key):
     world.pytester.makepyprojecttoml(f"[tool.pytest.ini_options]\nheta_{key} = [1.5]\n")
-    assert world.usage_error(recipe=None if key == "recipe" else "recipe.py:recipe").startswith(
-        f"heta_{key}: "
-    )
+    error = world.usage_error(recipe=None if key == "recipe" else "recipe.py:recipe")
+    assert f"heta_{key}" in error.partition(": ")[0]
 
 
 def test_what_is_no_gate_in_a_suite_is_refused_by_its_place(world):
     world.suite("gates=['overlap.recall@1']")
     error = world.usage_error()
-    assert error.startswith("bench_toys.py:5: [gate-invalid] gate 'overlap.recall@1': there is no")
+    assert error.startswith("[gate-invalid] bench_toys.py:5: gate 'overlap.recall@1': there is no")
 
 
 @pytest.mark.parametrize(

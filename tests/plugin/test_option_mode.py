@@ -60,7 +60,7 @@ def test_the_option_wins_over_the_suite(world):
 def test_an_unknown_mode_is_refused_before_the_first_build(world, count_builds):
     error = world.usage_error("--heta-mode=overlapp")
     assert error == (
-        "--heta-mode: recipe 'toy' has no mode 'overlapp'; did you mean 'overlap'? "
+        "[mode-unknown] --heta-mode: recipe 'toy' has no mode 'overlapp'; did you mean 'overlap'? "
         "Known: overlap, backwards"
     )
     assert count_builds() == 0
@@ -69,7 +69,9 @@ def test_an_unknown_mode_is_refused_before_the_first_build(world, count_builds):
 def test_an_unknown_mode_of_the_ini_file_is_refused_by_its_key(world):
     world.ini("heta_mode = sideways")
     error = world.usage_error()
-    assert error == "heta_mode: recipe 'toy' has no mode 'sideways'; known: overlap, backwards"
+    assert error == (
+        "[mode-unknown] heta_mode: recipe 'toy' has no mode 'sideways'; known: overlap, backwards"
+    )
 
 
 def test_an_empty_mode_is_refused(world):
@@ -90,6 +92,6 @@ def test_a_mode_that_only_the_knowledge_base_can_refuse_fails_its_cases(world):
 def test_a_name_that_cannot_stand_in_a_node_id_is_refused(world):
     world.extend_recipe("del Recipe.available_queries")
     assert world.usage_error("--heta-mode=a.b") == (
-        "--heta-mode: [configuration-invalid] mode name 'a.b' is not allowed; "
+        "[configuration-invalid] --heta-mode: mode name 'a.b' is not allowed; "
         "use A-Z, a-z, 0-9, _ and -"
     )

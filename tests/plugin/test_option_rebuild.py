@@ -47,9 +47,11 @@ def test_what_another_run_uses_stays_and_the_new_one_is_used_without_being_saved
     finally:
         lease.release()
     assert builds() == {"corpus": 2}
-    assert world.report()["metadata"]["warnings"] == [
-        "run unit corpus: the knowledge base was not saved: the saved one is in use and stays"
-    ]
+    (warning,) = world.report()["metadata"]["warnings"]
+    assert warning == (
+        "[cache-unusable] run unit corpus: the knowledge base was not saved:"
+        " the saved one is in use and stays"
+    )
     assert entry.read_bytes() == before
 
 

@@ -1,5 +1,7 @@
 """``--heta-recipe``: which recipe is evaluated, and how it is found."""
 
+import re
+
 import pytest
 
 OTHER = """
@@ -131,13 +133,13 @@ def test_a_wrong_recipe_is_refused_with_what_is_right(world, recipe, expected):
     world.recipe(OTHER, "other.py")
     world.recipe("1 / 0", "broken.py")
     error = world.usage_error(recipe=recipe)
-    assert error.startswith("--heta-recipe: ")
+    assert re.match(r"\[recipe-(invalid|not-found)\] --heta-recipe[:,] ", error)
     assert expected in error
 
 
 def test_a_wrong_recipe_of_the_ini_file_is_refused_by_its_key(world):
     world.ini("heta_recipe = lokal")
-    assert world.usage_error(recipe=None).startswith("heta_recipe: ")
+    assert world.usage_error(recipe=None).startswith("[recipe-not-found] heta_recipe: ")
 
 
 def test_a_recipe_name_that_cannot_stand_in_a_node_id_is_refused(world):
@@ -156,5 +158,7 @@ def test_a_recipe_name_that_cannot_stand_in_a_node_id_is_refused(world):
 def test_a_recipe_that_leaves_while_it_is_loaded_is_refused(world, text, expected):
     world.recipe(text, "leaving.py")
     error = world.usage_error(recipe="leaving.py:recipe")
-    assert error.startswith("--heta-recipe: recipe 'leaving.py:recipe' cannot be loaded: ")
+    assert error.startswith(
+        "[recipe-invalid] --heta-recipe, leaving.py:1: recipe 'leaving.py:recipe'"
+    )
     assert expected in error

@@ -65,7 +65,7 @@ def test_the_ini_key_names_files_and_the_command_line_wins(world):
 def test_a_wrong_report_is_refused(world, count_builds, value, problem):
     error = world.usage_error(f"--heta-report={value}")
     assert error == (
-        f"--heta-report: [configuration-invalid] report {value!r}: {problem}; "
+        f"[configuration-invalid] --heta-report, report {value!r}: {problem}; "
         "write FORMAT:PATH, such as json:report.json; formats: json"
     )
     assert count_builds() == 0
@@ -73,13 +73,13 @@ def test_a_wrong_report_is_refused(world, count_builds, value, problem):
 
 def test_a_wrong_report_of_the_ini_file_is_refused_by_its_key(world):
     world.ini("heta_report = report.json")
-    assert world.usage_error().startswith("heta_report: ")
+    assert world.usage_error().startswith("[configuration-invalid] heta_report, report ")
 
 
 @pytest.mark.parametrize("path", ["recipe.py/report.json", "toys", "x" * 300 + ".json"])
 def test_a_file_that_cannot_be_written_is_refused_before_the_first_build(world, count_builds, path):
     error = world.usage_error(f"--heta-report=json:{path}")
-    assert error.startswith("--heta-report: [report-invalid] ")
+    assert error.startswith("[report-invalid] --heta-report, ")
     assert path in error
     assert count_builds() == 0
 

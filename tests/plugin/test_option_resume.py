@@ -173,11 +173,11 @@ class TestRefused:
         assert asked.texts() == []
 
     def test_without_a_run(self, world):
-        assert world.usage_error("--heta-resume").startswith("--heta-resume: [run-not-found] ")
+        assert world.usage_error("--heta-resume").startswith("[run-not-found] --heta-resume")
 
     def test_with_another_run(self, world):
         line = world.usage_error("--heta-resume=other")
-        assert line == "--heta-resume: [run-not-found] there is no run 'other'; known runs: none"
+        assert line == "[run-not-found] --heta-resume: there is no run 'other'; known runs: none"
 
 
 def test_a_run_is_named_by_its_id_or_folder(world, asked):

@@ -90,10 +90,10 @@ scores     ndcg@10 = 0.6300
            verdict = unclear
            map@100: skipped: depth
            mrr@10: unjudged: unjudged
-           judge: errored: ValueError: not JSON
-           other: errored: lost
-           empty: errored: no value
-           odd: errored: error
+           judge: errored: [evaluator-failed] ValueError: not JSON
+           other: errored: [evaluator-refused] lost
+           empty: errored: [score-missing] no value
+           odd: errored: [evaluator-failed]
 latency    1.50 ms"""
     )
 
@@ -118,7 +118,7 @@ def test_a_failed_sample(make_result):
     assert lines == [
         "query      What is q?",
         "expected   nothing",
-        r"error      query: no route\x1b[2J",
+        r"error      [query-failed] case q: no route\x1b[2J",
     ]
 
 

@@ -105,7 +105,7 @@ def test_the_scores_of_a_sample(make_result, make_score):
         ("verdict", "yes"),
         ("map@100.reason", "depth"),
         ("mrr@10.reason", "no positive judgment"),
-        ("judge.reason", f"ValueError: {'x' * 185}..."),
+        ("judge.reason", f"[evaluator-failed] ValueError: {'x' * 166}..."),
         ("latency_ms", "1.235"),
     ]
 

@@ -48,8 +48,8 @@ def test_errors_come_first_then_the_lowest_values(report_of, scored, make_result
     assert ids(cases) == ["failed", "lost", "none", "half", "half2"]
     assert [case.value for case in cases] == [None, None, 0.0, 0.5, 0.5]
     assert [case.error for case in cases[:3]] == [
-        "query: boom",
-        "ndcg@10: ValueError: bad",
+        "[query-failed] case failed: boom",
+        "[evaluator-failed] score ndcg@10: ValueError: bad",
         None,
     ]
     assert cases[2] == WorstCase(
@@ -133,7 +133,7 @@ def test_lines_have_the_whole_node_id_and_shortened_text(report_of, scored, make
         "fts by ndcg@10",
         "  ERROR   bench.py::handbook::all::fts[e]",
         "          What is e?",
-        r"          query: no\x1b[2J route",
+        r"          [query-failed] case e: no\x1b[2J route",
         f"  0.1234  {long_id}",
         f"          {'word ' * 13}wo...",
         "  0.2500  new",
