@@ -124,7 +124,7 @@ WARNINGS: Final = (
     ),
     Code(
         "latencies-mixed",
-        "A run was gone on with at another `--heta-concurrency`, or with another number of workers.",
+        "A run was gone on with at another `--heta-concurrency` or number of workers.",
         "Compare its quality, not its latencies.",
         WARNING,
         "Latencies of one report were measured at different concurrency.",
