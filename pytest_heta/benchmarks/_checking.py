@@ -59,12 +59,18 @@ class FilesCheck:
         self._errors.setdefault(path, []).append(error)
 
     @contextmanager
-    def noting(self, path: Path) -> Iterator[None]:
-        """Note an error of what is done meanwhile with a file, and go on."""
+    def noting(self, path: Path, *, only_if_right: bool = False) -> Iterator[None]:
+        """Note an error of what is done meanwhile with a file, and go on.
+
+        Args:
+            path: The file.
+            only_if_right: Whether the error is left out where others are noted.
+        """
         try:
             yield
         except HetaError as error:
-            self.note(error, path)
+            if not (only_if_right and path in self._errors):
+                self.note(error, path)
 
     def is_right(self, path: Path) -> bool:
         """Whether nothing was wrong with a file so far."""

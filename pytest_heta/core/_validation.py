@@ -55,7 +55,8 @@ async def validate_benchmark(benchmark: BenchmarkProtocol, folder: Path) -> Vali
     cases = loaded.cases.values()
     counts = len(cases), sum(len(case.expected.evidence) for case in cases)
     try:
-        staged = await stage_documents(loaded, folder)
+        # The folder is of this validation alone: what is in it need not be compared.
+        staged = await stage_documents(loaded, folder, run_key="validate")
     except HetaError as error:
         return Validation(_with(errors, error), found, None, *counts)
     errors = (*errors, *_unavailable(staged.problems, staged.affected_count, len(cases)))

@@ -50,6 +50,7 @@ _DONE: Final = "stage.json"
 _SCALARS: Final = (str, int, float, bool, NoneType)
 _COPY_BYTES: Final = 1 << 20
 _SHOWN_IDS: Final = 5
+_REASON_LENGTH: Final = 500
 
 
 async def stage_documents(
@@ -247,7 +248,7 @@ def _blocks(loaded: LoadedBenchmark, document: BenchmarkDocument) -> Iterable[by
                 empty = False
                 yield block
     except Exception as error:  # fsspec's file systems raise what they like
-        raise DocumentUnavailableError(exception_text(error)) from error
+        raise DocumentUnavailableError(exception_text(error)[:_REASON_LENGTH]) from error
     if empty:
         raise DocumentUnavailableError("the file is empty")
 

@@ -47,7 +47,8 @@ class EvaluationError(HetaModel):
     Attributes:
         message: One line for people.
         error_type: Stable kind of error: ``build``, ``query``,
-            ``response_invalid``, ``timeout``, ``rate_limited`` or ``crash``.
+            ``response_invalid``, ``document_unavailable``, ``timeout``,
+            ``rate_limited`` or ``crash``.
         retryable: Whether another attempt may succeed.
         metadata: Anything else, such as the exception's type.
     """

@@ -162,6 +162,13 @@ def test_of_many_errors_in_a_file_the_first_are_told(check):
     assert lines[20].startswith("error: [dataset-invalid] DATA/corpus.jsonl: 80 more errors in")
 
 
+def test_a_file_of_another_encoding_has_no_errors_but_that(check):
+    _, lines = check({**BEIR, "qrels/test.tsv": "q\ta\t1\n".encode("utf-16")})
+    assert [line.split(";")[0] for line in lines[:-1]] == [
+        f"error: [dataset-invalid] DATA/qrels/test.tsv:{number}: a NUL byte" for number in (1, 2)
+    ]
+
+
 def test_a_missing_file_does_not_hide_what_is_wrong_with_the_others(check):
     _, lines = check({**BEIR, "corpus.jsonl": ["no\n"]}, "--split=dev")
     assert len(lines) == 3

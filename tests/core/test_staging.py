@@ -249,6 +249,11 @@ class TestOrigins:
         with pytest.raises(DocumentUnavailableError, match=r"'a' cannot .*\(nor can b, c\)"):
             staged.keys()
 
+    def test_a_reason_is_not_endless(self, stage, fakes):
+        (reason,) = stage([fakes.document("a", path=Path("x" * 5_000))]).problems.values()
+        assert reason.startswith("OSError")
+        assert len(reason) == 500
+
     def test_reports_name_the_first_of_many(self, stage, fakes):
         documents = [fakes.document(f"d{n}", path=Path("nowhere")) for n in range(300)]
         facts = stage(documents).facts

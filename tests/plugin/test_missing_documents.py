@@ -126,6 +126,19 @@ def test_queries_that_cannot_be_answered_are_not_asked(world, write, concurrency
     assert sorted(text for text, *_ in world.asked()) == ["apple", "bike", "cloud"]
 
 
+@WORKERS
+def test_a_run_with_missing_documents_can_be_resumed(world, write, workers):
+    write()
+    world.record_queries()
+    world.run("--heta-mode=overlap", *workers, cache=True)
+    asked = len(world.asked())
+    (world.path / "report.json").unlink()
+    result = world.run("--heta-mode=overlap", "--heta-resume", *workers, cache=True)
+    result.assert_outcomes(passed=3, failed=2)
+    assert outcomes(world.report()) == EXPECTED
+    assert len(world.asked()) == asked == 3
+
+
 def test_a_mended_file_makes_all_pass(world, write):
     folder = write()
     world.run("--heta-mode=overlap").assert_outcomes(passed=3, failed=2)
