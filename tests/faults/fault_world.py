@@ -180,6 +180,10 @@ class Ended:
     text: str
     seconds: float
 
+    def has_line(self, *parts: str) -> bool:
+        """Whether it printed a line with all of these in it, in whatever order."""
+        return any(all(part in line for part in parts) for line in self.text.splitlines())
+
     def says(self, pattern: str) -> bool:
         return re.search(pattern, self.text, re.MULTILINE) is not None
 

@@ -65,8 +65,8 @@ class TestADiskThatIsFull:
     def test_while_results_are_written_down(self, fault_world, workers, check_resumed, undisturbed):
         ended = fault_world.run(*workers, fault={}, preexec_fn=small_files(12_000))
         assert ended.code == pytest.ExitCode.TESTS_FAILED
-        assert ended.says(r"^warning: results are kept in memory, .*File too large")
-        assert ended.says(r"^\[report-invalid\] .*report\.json: .*File too large; choose another")
+        assert ended.has_line("warning: ", "results are kept in memory, ", "File too large")
+        assert ended.has_line("[report-invalid]", "report.json: ", "File too large; choose another")
         # All was asked and scored, and the gates were decided.
         assert fault_world.answered() == set(CASES)
         assert ended.says(r"^PASSED toys: overlap\.recall@1 = 1")
@@ -85,7 +85,7 @@ class TestADiskThatIsFull:
     def test_from_the_first_byte(self, fault_world, undisturbed):
         ended = fault_world.run("--heta-report=json:/dev/full", fault={})
         assert ended.code == pytest.ExitCode.USAGE_ERROR
-        assert ended.says(r"^ERROR: --heta-report: \[report-invalid\] /dev/full: ")
+        assert ended.has_line("ERROR: ", "--heta-report", "[report-invalid]", "/dev/full: ")
         assert fault_world.answered() == set()
 
     def test_that_keeps_the_report_of_before(self, fault_world):
@@ -118,13 +118,13 @@ class TestADiskThatIsFull:
         assert not ended.says("Traceback")
         if what == "report":
             assert ended.code == pytest.ExitCode.TESTS_FAILED
-            assert ended.says(r"^\[report-invalid\] .*small/report\.json: .*No space left")
+            assert ended.has_line("[report-invalid]", "small/report.json: ", "No space left")
             check_resumed(set(CASES))
             return
         assert ended.code == 0
         assert comparable(fault_world.report()) == undisturbed
         if what == "runs":
-            assert ended.says(r"^warning: results are kept in memory, .*No space left on device")
+            assert ended.has_line("warning: ", "results are kept in memory, ", "No space left")
 
 
 class TestAFolderThatNobodyMayWrite:
@@ -132,9 +132,10 @@ class TestAFolderThatNobodyMayWrite:
     @pytest.mark.parametrize(
         ("option", "told"),
         [
-            ("--heta-runs-dir={}", r"^ERROR: --heta-runs-dir: \[run-unusable\] \S*{}\S*: "),
-            ("--heta-report=json:{}/r.json", r"^ERROR: --heta-report: \[report-invalid\] \S*{}/r"),
+            ("--heta-runs-dir=read-only", ("--heta-runs-dir", "[run-unusable]")),
+            ("--heta-report=json:read-only/r.json", ("--heta-report", "[report-invalid]")),
         ],
+        ids=["runs", "report"],
     )
     def test_is_refused_before_anything_is_asked(
         self, fault_world, obedient, read_only, option, told, how
@@ -142,16 +143,18 @@ class TestAFolderThatNobodyMayWrite:
         if how == "below a file":
             read_only.rmdir()
             read_only.write_text("")
-        ended = fault_world.run(option.format("read-only"), fault={}, preexec_fn=obedient)
+        ended = fault_world.run(option, fault={}, preexec_fn=obedient)
         assert ended.code == pytest.ExitCode.USAGE_ERROR
-        assert ended.says(told.format("read-only"))
+        assert ended.has_line("ERROR: ", "/read-only/", *told)
         assert fault_world.log() == []
 
     def test_as_cache_costs_no_result(self, fault_world, obedient, read_only, undisturbed):
         fault_world.extend_recipe(SAVING)
         ended = fault_world.run("--heta-cache-dir=read-only", fault={}, preexec_fn=obedient)
         assert ended.code == 0
-        assert ended.says(r"^warning: run unit a: the cache cannot be used: .*Permission denied")
+        assert ended.has_line(
+            "warning: ", "run unit a: the cache cannot be used: ", "Permission denied"
+        )
         assert comparable(fault_world.report()) == undisturbed
 
     def test_as_cache_with_what_was_saved_before(self, fault_world, obedient, undisturbed):
@@ -180,7 +183,7 @@ for path in [HERE, *HERE.glob("runs/**/")]:
         for path in [fault_world.path, *fault_world.path.glob("runs/**/")]:
             path.chmod(0o755)
         assert ended.code == pytest.ExitCode.TESTS_FAILED
-        assert ended.says(r"^\[report-invalid\] .*report\.json: .*Permission denied")
+        assert ended.has_line("[report-invalid]", "report.json: ", "Permission denied")
         assert not fault_world.has_report()
         assert fault_world.answered() == set(CASES)
         check_resumed(set(CASES))
