@@ -82,7 +82,8 @@ class TerminalPlugin:
             return
         reused = reuse_text(end.reports)
         if reused:
-            write(f"heta: {reused} from earlier sessions of run {recording.run_id}")
+            whose = "earlier sessions" if recording.resumes else "workers that died"
+            write(f"heta: {reused} from {whose} of run {recording.run_id}")
         if recording.problem is not None:
             problem = plain_text(recording.problem)
             write(f"heta: warning: the run is not kept as runs are: {problem}", yellow=True)

@@ -108,9 +108,12 @@ class TestAttempts:
         )
         monkeypatch.setenv("DO", "pass")
         world.run(cache=True).assert_outcomes(errors=12)
+        resume(world).assert_outcomes(errors=12)
+        assert [history(world, f"c{n}") for n in range(12)] == [(2, [(1, "build")])] * 12
         monkeypatch.setenv("DO", "")
         resume(world).assert_outcomes(passed=12)
-        assert [history(world, f"c{n}") for n in range(12)] == [(2, [(1, "build")])] * 12
+        both = [(1, "build"), (2, "build")]
+        assert [history(world, f"c{n}") for n in range(12)] == [(3, both)] * 12
 
     def test_a_crash(self, world, asked, run_elsewhere):
         run_elsewhere("-n2", do="os._exit(9)")
