@@ -20,7 +20,7 @@ from pytest_heta.core import cache as cache_module
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core.build import build_knowledge_base
 from pytest_heta.core.cache import CacheKey, KnowledgeBaseCache
-from pytest_heta.errors import BuildError
+from pytest_heta.errors import BuildError, BuildTimeoutError
 
 KEY = CacheKey("0" * 64, "r", "b", "u")
 
@@ -434,6 +434,20 @@ class TestSize:
             lock.release()
         assert len(cache(max_bytes=0).prune(all_runs=True)) == 1
         assert not (folder / "v1" / KEY.digest).exists()
+
+    @pytest.mark.parametrize("step", ["create", "save"])
+    def test_one_that_takes_longer_than_it_may_keeps_nothing(self, build, cache, folder, step):
+        gate = threading.Event()
+
+        class Slow(Recipe):
+            pass
+
+        setattr(Slow, step, lambda *_, **__: gate.wait())
+        with pytest.raises(BuildTimeoutError):
+            build(Slow(), limit_s=0.2)
+        gate.set()
+        assert cache().find(KEY) is None
+        assert build(Recipe()).knowledge_base.source == "create"
 
     def test_waiting_for_another_that_builds_it_is_not_ones_own_time(self, build, cache):
         lock = asyncio.run(cache().lock(KEY))

@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
@@ -365,13 +365,13 @@ def test_what_was_cancelled_in_a_thread_leaves_its_place_to_others(loop, gate):
 
 
 def test_what_a_coroutine_has_begun_in_a_thread_ends_before_its_loop(loop):
-    ended = []
-    begun, gate = threading.Event(), threading.Event()
+    serving = loop.started()
+    begun, gate, closed = threading.Event(), threading.Event(), []
 
     def work():
         begun.set()
         gate.wait(LONG_S)
-        ended.append(True)
+        closed.append(serving.is_closed())
 
     async def begin():
         asyncio.get_running_loop().run_in_executor(None, work)
@@ -380,6 +380,7 @@ def test_what_a_coroutine_has_begun_in_a_thread_ends_before_its_loop(loop):
     assert begun.wait(LONG_S)
     with ThreadPoolExecutor(1) as pool:
         closing = pool.submit(loop.close)
+        wait([closing], timeout=10 * SHORT_S)
         gate.set()
         closing.result(LONG_S)
-    assert ended == [True]
+    assert closed == [False]
