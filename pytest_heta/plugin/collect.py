@@ -35,7 +35,7 @@ from pytest_heta.plugin._selection import SelectedItems
 from pytest_heta.plugin.datasets import DATASET_FILES, named_dataset
 from pytest_heta.plugin.ids import distinct_item_ids, unit_node_name
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
-from pytest_heta.plugin.tracebacks import collect_error, declarations_of
+from pytest_heta.plugin.tracebacks import adapter_error, collect_error, declarations_of
 
 __all__ = [
     "BenchmarkNode",
@@ -141,6 +141,10 @@ class BenchmarkNode(pytest.Collector):
             # An adapter that raises is in a file of the user.
             source = place_of(error) or (None if error.where else self.nodeid)
             raise collect_error(self.config, error, source) from error
+        except Exception as error:
+            found = adapter_error(error)
+            source = place_of(error) or self.nodeid
+            raise collect_error(self.config, found, source) from error
         self.functions = {mode: _case_function(mode, self.path) for mode in entry.plan.modes}
         declared = {unit.unit_id: unit.case_ids for unit in entry.loaded.units}
         for unit in entry.plan.units:

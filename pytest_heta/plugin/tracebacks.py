@@ -11,11 +11,17 @@ import pytest
 
 from pytest_heta.core._calls import error_text, place_of
 from pytest_heta.core._plain import exception_text
-from pytest_heta.errors import ConfigurationError, HetaError, InternalError, SuiteInvalidError
+from pytest_heta.errors import (
+    BenchmarkError,
+    ConfigurationError,
+    HetaError,
+    InternalError,
+    SuiteInvalidError,
+)
 from pytest_heta.plugin.state import run_of
 from pytest_heta.reports import plain_text
 
-__all__ = ["TRACEBACK_HINT", "InternalErrors", "collect_error", "declarations_of"]
+__all__ = ["TRACEBACK_HINT", "InternalErrors", "adapter_error", "collect_error", "declarations_of"]
 
 TRACEBACK_HINT: Final = "--heta-debug shows the traceback"
 """What to do about an exception of users' code."""
@@ -63,6 +69,13 @@ def collect_error(
     if isinstance(error, ConfigurationError):
         run.refusals[text] = details
     return pytest.Collector.CollectError(f"{text}\n{details}" if run.options.debug else text)
+
+
+def adapter_error(error: Exception) -> BenchmarkError:
+    """Return what an adapter of the user raised as an error with a code."""
+    found = BenchmarkError(f"the adapter fails: {exception_text(error)}", hint=TRACEBACK_HINT)
+    found.__cause__ = error
+    return found
 
 
 class InternalErrors:

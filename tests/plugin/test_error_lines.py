@@ -35,6 +35,15 @@ class JsonlBenchmark(JsonlBenchmark):
         yield
 """
 
+PROPERTY = """
+class Recipe(Recipe):
+    @property
+    def max_concurrency(self):
+        raise OSError("no limit")
+
+recipe = Recipe()
+"""
+
 FIXTURE = """
 import pytest
 
@@ -123,6 +132,12 @@ REFUSED = {
         "?recipe-invalid? --heta-recipe, broken.py:2: recipe *: SystemExit: set MY_KEY*",
         "raise SystemExit",
         "broken.py:recipe",
+    ),
+    "attribute of a recipe raises": Wrong(
+        lambda world: world.extend_recipe(PROPERTY),
+        (),
+        "?recipe-invalid? --heta-recipe, recipe.py:*: recipe *: OSError: no limit*",
+        'raise OSError("no limit")',
     ),
     "no such recipe": Wrong(
         nothing,
@@ -216,7 +231,7 @@ UNCOLLECTED = {
     "adapter raises": Wrong(
         lambda world: world.suite(before=ADAPTER),
         (),
-        "?benchmark-invalid? bench_toys.py:*: benchmark toys: *: RuntimeError: no rows",
+        "?benchmark-invalid? bench_toys.py:*: the adapter fails: RuntimeError: no rows; --heta-*",
         'raise RuntimeError("no rows")',
     ),
     "suite raises": Wrong(
