@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from pytest_heta.errors import (
     HetaError,
     did_you_mean,
     first_of,
+    from_here,
     shown,
 )
 
@@ -49,6 +51,22 @@ def test_an_error_survives_the_way_to_another_process(kind):
     error = pickle.loads(pickle.dumps(kind("what", where="where", hint="hint")))
     assert type(error) is kind
     assert (error.message, error.where, error.hint) == ("what", "where", "hint")
+
+
+def test_an_error_may_be_blamed_on_what_it_came_by():
+    assert str(DatasetInvalidError("no text", hint="write one").blaming("--heta-x")) == (
+        "[dataset-invalid] --heta-x: no text; write one"
+    )
+    assert str(DatasetInvalidError("no text", where="a.jsonl:3").blaming("bench.py:2")) == (
+        "[dataset-invalid] bench.py:2, a.jsonl:3: no text"
+    )
+
+
+def test_a_place_is_told_from_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert from_here(str(tmp_path / "deep" / "a.py") + ":3") == str(Path("deep", "a.py")) + ":3"
+    assert from_here("/elsewhere/a.py:3") == "/elsewhere/a.py:3"
+    assert from_here("overlap") == "overlap"
 
 
 def test_every_class_has_a_code_of_its_own():

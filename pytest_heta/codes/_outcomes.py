@@ -26,6 +26,13 @@ SAMPLES: Final = (
         kinds=("rate_limited",),
     ),
     Code(
+        "tests-not-run",
+        "Workers died, and `--max-worker-restart` did not let others take their places.",
+        "Look at what crashed, then go on with the run by `--heta-resume`.",
+        "the run is not complete, its gates are not decided: exit code 1",
+        "No worker was left to run some of the tests.",
+    ),
+    Code(
         "case-failed",
         "A fixture or another plugin raised while the case ran.",
         TRACEBACK,

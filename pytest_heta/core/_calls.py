@@ -139,20 +139,28 @@ def error_text(error: BaseException) -> str:
 def raised_at(error: BaseException) -> str | None:
     """Return ``file:line`` of the users' code that an exception comes from, if any.
 
-    That is the innermost frame that is neither ours nor a library's, or else
-    the innermost one that is not ours. A syntax error is where it stands, and
-    one of our errors where its cause was raised.
+    That is the innermost frame that is neither ours nor of the standard
+    library nor of an installed package, or else the innermost one of a package
+    that was called by us. A syntax error is where it stands, and one of our
+    errors where its cause was raised.
     """
     if isinstance(error, HetaError) and error.__cause__ is not None:
         error = error.__cause__
     frames = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__)]
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         frames.append((error.filename, error.lineno))
-    others = [frame for frame in frames if not frame[0].startswith((_OURS, "<"))]
-    users = [frame for frame in others if not _is_library(frame[0])]
-    if not others:
+    installed: list[tuple[str, int]] = []
+    users: list[tuple[str, int]] = []
+    for frame in frames:
+        if frame[0].startswith(_OURS):
+            installed.clear()  # they called us: pytest, for one
+        elif any(part in frame[0] for part in _INSTALLED):
+            installed.append(frame)
+        elif not frame[0].startswith((_STANDARD_LIBRARY, "<")):
+            users.append(frame)
+    if not users + installed:
         return None
-    path, line = (users or others)[-1]
+    path, line = (users or installed)[-1]
     return plain_text(f"{path}:{line}")
 
 

@@ -56,6 +56,9 @@ def activate(config: pytest.Config) -> None:
         pytest.UsageError: if an option, a recipe, a gate or a report is wrong.
     """
     options = read_options(config)
+    register = config.pluginmanager.register
+    if not options.debug:
+        register(InternalErrors(), "heta-internal-errors")
     _export_data_dir(config)
     if options.offline:
         _set_in_environment(config, "HETA_OFFLINE", "1")
@@ -70,10 +73,7 @@ def activate(config: pytest.Config) -> None:
     run = Run(config, options, recipes, gates, baseline)
     config.stash[RUN] = run
     run.watchdog = make_watchdog(config, options)
-    if not options.debug:
-        config.pluginmanager.register(InternalErrors(), "heta-internal-errors")
     config.add_cleanup(run.close)
-    register = config.pluginmanager.register
     if options.list_only:
         # Nothing is run; a distributed run would list once per worker.
         config.option.numprocesses = None
@@ -143,10 +143,10 @@ def _load_recipe(spec: str, base: Path | None, source: str) -> Any:
             recipe = load_recipe(spec, base=base)
             recipe_concurrency(recipe)
             return recipe
-    except (Exception, KeyboardInterrupt):
+    except (pytest.UsageError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # sys.exit() in a recipe's module, or pytest.importorskip().
+        # An attribute that raises, sys.exit() in a recipe's module, or pytest.importorskip().
         message = f"recipe {spec!r} cannot be loaded: {exception_text(error)}"
         found = RecipeInvalidError(message, where=place_of(error))
         raise usage_error(found, source) from error

@@ -10,9 +10,7 @@ it can, pytest itself where it cannot.
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -23,9 +21,8 @@ import pytest
 
 from pytest_heta.api import as_suite
 from pytest_heta.core._calls import place_of
-from pytest_heta.core._plain import exception_text
 from pytest_heta.core.plan import Sample, Suite, UnitPlan
-from pytest_heta.errors import ConfigurationError, HetaError, SuiteInvalidError
+from pytest_heta.errors import HetaError
 from pytest_heta.plugin import is_suite_file, is_suite_name
 from pytest_heta.plugin._case_function import (
     PARAMETER,
@@ -38,7 +35,7 @@ from pytest_heta.plugin._selection import SelectedItems
 from pytest_heta.plugin.datasets import DATASET_FILES, named_dataset
 from pytest_heta.plugin.ids import distinct_item_ids, unit_node_name
 from pytest_heta.plugin.state import PlanEntry, Run, run_of
-from pytest_heta.plugin.tracebacks import TRACEBACK_HINT
+from pytest_heta.plugin.tracebacks import adapter_error, collect_error, declarations_of
 
 __all__ = [
     "BenchmarkNode",
@@ -65,50 +62,6 @@ class SuiteModule(pytest.Module):
         """Import the file; say in one line what it declares wrongly."""
         with declarations_of(self):
             return super().collect()
-
-
-@contextmanager
-def declarations_of(module: pytest.Module) -> Iterator[None]:
-    """Turn what is wrong with a suite file into one line that says where."""
-    try:
-        yield
-    except HetaError as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [0, *(f.lineno for f in frames if f.filename == str(module.path))]
-        raise collect_error(module, error, f"{module.nodeid}:{lines[-1]}") from error
-    except Exception as error:
-        cause: BaseException = error
-        if isinstance(error, module.CollectError):
-            # pytest tells a file that cannot be imported by a traceback, and the rest by a line.
-            if not isinstance(error.__cause__, ImportError | SyntaxError):
-                raise
-            cause = error.__cause__
-        if run_of(module.config).options.debug:
-            raise
-        found = SuiteInvalidError(
-            f"the suite cannot be imported: {exception_text(cause)}",
-            where=place_of(cause) or module.nodeid,
-            hint=TRACEBACK_HINT,
-        )
-        raise module.CollectError(str(found)) from error
-
-
-def collect_error(
-    node: pytest.Collector, error: HetaError, source: str | None = None
-) -> pytest.Collector.CollectError:
-    """Return what pytest shows for an error: one line; a suite's declarations end the session.
-
-    Args:
-        node: What was being collected.
-        error: The error.
-        source: Where it comes from, if the error does not say so.
-    """
-    run = run_of(node.config)
-    text = str(error if source is None else error.blaming(source))
-    details = "".join(traceback.format_exception(error))
-    if isinstance(error, ConfigurationError):
-        run.refusals[text] = details
-    return node.CollectError(f"{text}\n{details}" if run.options.debug else text)
 
 
 class DatasetFile(pytest.Module):
@@ -185,7 +138,13 @@ class BenchmarkNode(pytest.Collector):
         try:
             entry = run.plan_suite(self.suite, suite_id, self.recipe)
         except HetaError as error:
-            raise collect_error(self, error) from error
+            # An adapter that raises is in a file of the user.
+            source = place_of(error) or (None if error.where else self.nodeid)
+            raise collect_error(self.config, error, source) from error
+        except Exception as error:
+            found = adapter_error(error)
+            source = place_of(error) or self.nodeid
+            raise collect_error(self.config, found, source) from error
         self.functions = {mode: _case_function(mode, self.path) for mode in entry.plan.modes}
         declared = {unit.unit_id: unit.case_ids for unit in entry.loaded.units}
         for unit in entry.plan.units:

@@ -145,7 +145,7 @@ class ResultCollector:
             return
         label, sample = selected
         error = EvaluationError(
-            message=one_line(report.longreprtext) or "the worker crashed", error_type="crash"
+            message=one_line(report.longrepr or "the worker crashed"), error_type="crash"
         )
         metadata = {"node_id": report.nodeid}
         result = failed_result(self._run.plans[label], sample, error, metadata=metadata)

@@ -50,7 +50,9 @@ def named_dataset(session: pytest.Session, path: Path) -> BenchmarkProtocol | No
     try:
         benchmark = _benchmark_of(folder)
     except HetaError as error:
-        raise pytest.Collector.CollectError(str(error)) from error
+        from pytest_heta.plugin.tracebacks import collect_error  # noqa: PLC0415 - needs the run
+
+        raise collect_error(session.config, error) from error
     # A folder has one benchmark, and one file stands for it.
     return benchmark if benchmark is not None and path.name == _file_of(benchmark) else None
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from filelock import FileLock
 
+from pytest_heta.codes import coded
 from pytest_heta.core.cache import is_cacheable
 from pytest_heta.core.plan import BenchmarkPlan
 from pytest_heta.core.spool import add_suspects, executing
@@ -247,4 +248,4 @@ class ControllerPlugin:
                 f"{count} {'tests were' if count > 1 else 'test was'} not run, because no worker"
                 f" was left to run them: {first_of(self._not_run, _SHOWN_IDS)}"
             )
-            terminalreporter.write_line(plain_text(line), red=True)
+            terminalreporter.write_line(plain_text(coded("tests-not-run", line)), red=True)

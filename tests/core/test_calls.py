@@ -5,8 +5,16 @@ from unittest.mock import Mock
 
 import pytest
 
-from pytest_heta.core._calls import CallShape, accepted_keywords, call_shape, evaluation_error
-from pytest_heta.errors import QueryError
+from pytest_heta.core._calls import (
+    CallShape,
+    accepted_keywords,
+    call_shape,
+    evaluation_error,
+    place_of,
+    raised_at,
+    traceback_text,
+)
+from pytest_heta.errors import BuildError, QueryError
 
 ALL = {"mode": "m", "top_k": 10, "options": {}, "trace": False}
 
@@ -119,3 +127,80 @@ class TestEvaluationError:
     @pytest.mark.parametrize("kind", [TimeoutError, ConnectionError, ConnectionResetError])
     def test_what_may_pass_can_be_tried_again(self, kind):
         assert evaluation_error(kind(), "query").retryable
+
+
+class TestWhere:
+    """The place of an exception is a line of the users' code, where there is one."""
+
+    @staticmethod
+    def place(function):
+        with pytest.raises(Exception) as raised:  # noqa: PT011 - any
+            function()
+        return raised_at(raised.value)
+
+    @pytest.fixture
+    def module(self, tmp_path):
+        """Return a function that makes a function of a source file in a folder."""
+
+        def make(source, folder=""):
+            path = tmp_path / folder / "mine.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source, encoding="utf-8")
+            names = {}
+            exec(compile(source, str(path), "exec"), names)
+            return names["run"], str(path)
+
+        return make
+
+    def test_it_is_the_innermost_line(self, module):
+        run, path = module("def deep():\n    1 / 0\n\ndef run():\n    deep()\n")
+        assert self.place(run) == f"{path}:2"
+
+    def test_it_is_not_in_the_standard_library(self, module):
+        run, path = module("import json\ndef run():\n    json.loads('{')\n")
+        assert self.place(run) == f"{path}:3"
+
+    def test_it_is_not_in_an_installed_package(self, module):
+        library, _ = module("def run():\n    1 / 0\n", "site-packages")
+        assert self.place(library).startswith(f"{__file__}:")
+
+    def test_it_is_in_an_installed_package_that_nobody_else_called(self, module):
+        library, path = module("def run():\n    1 / 0\n", "site-packages")
+        with pytest.raises(ZeroDivisionError) as raised:
+            library()
+        assert raised_at(raised.value.with_traceback(raised.tb.tb_next)) == f"{path}:2"
+
+    def test_it_is_not_in_ours(self, module):
+        run, path = module(
+            "from pytest_heta.measures import parse_at_k as f\ndef run():\n    f(0)\n"
+        )
+        assert self.place(run) == f"{path}:3"
+
+    def test_a_syntax_error_is_where_it_stands(self, module):
+        run, _ = module("def run():\n    compile('x =\\n', 'other.py', 'exec')\n")
+        assert self.place(run) == "other.py:1"
+
+    def test_one_of_ours_is_where_its_cause_was_raised(self, module):
+        run, path = module("def run():\n    1 / 0\n")
+        try:
+            run()
+        except ZeroDivisionError as error:
+            ours = BuildError("it failed")
+            ours.__cause__ = error
+        assert raised_at(ours) == f"{path}:2"
+
+    def test_what_was_not_raised_has_none(self):
+        assert raised_at(ValueError()) is None
+
+    def test_it_is_told_from_the_current_folder(self, module, monkeypatch, tmp_path):
+        run, _ = module("def run():\n    1 / 0\n")
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(ZeroDivisionError) as raised:
+            run()
+        assert place_of(raised.value) == "mine.py:2"
+
+    def test_a_traceback_is_kept_only_when_debugging(self, monkeypatch):
+        monkeypatch.delenv("HETA_DEBUG", raising=False)
+        assert traceback_text(ValueError("x")) is None
+        monkeypatch.setenv("HETA_DEBUG", "1")
+        assert traceback_text(ValueError("x")) == "ValueError: x\n"
