@@ -49,7 +49,7 @@ def test_a_wrong_command_line_is_one_line(said, tmp_path, monkeypatch, arguments
 
 
 def test_what_nobody_expects_is_one_line(said, tmp_path, monkeypatch):
-    def fail(path):
+    def fail(path, split):
         raise PermissionError(13, "Permission denied", "data\x1b[2J")
 
     monkeypatch.setattr(validate, "_found", fail)

@@ -13,6 +13,7 @@ import pytest
 from pytest_heta.core import _loop, prefetch
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core.concurrency import LOOKAHEAD, query_concurrency, recipe_concurrency
+from pytest_heta.core.pace import Limits
 from pytest_heta.core.plan import PlanSettings, plan_benchmark
 from pytest_heta.core.prefetch import Prefetch
 from pytest_heta.core.questions import Questions
@@ -98,6 +99,7 @@ def ask(fakes, tmp_path):
         modes=("exact",),
         warmup=0,
         asked=None,
+        timeout_s=None,
         **arguments,
     ):
         class KnowledgeBase:
@@ -112,16 +114,21 @@ def ask(fakes, tmp_path):
         questions = Questions(
             plan=plan,
             cases={case.case_id: case for case in cases},
-            scorer=Scorer(
-                made, plan.metrics, top_k=plan.top_k, timeout_s=arguments.get("timeout_s")
-            ),
+            scorer=Scorer(made, plan.metrics, top_k=plan.top_k, timeout_s=timeout_s),
             samples=samples,
             asked=set() if asked is None else asked,
             warmup=warmup,
             numbers=range(len(samples)),
         )
         loop = LoopThread()
-        ahead = Prefetch(loop, KnowledgeBase(), questions, concurrency=concurrency, **arguments)
+        ahead = Prefetch(
+            loop,
+            KnowledgeBase(),
+            questions,
+            concurrency=concurrency,
+            limits=Limits(timeout_s=timeout_s),
+            **arguments,
+        )
         opened.append((loop, ahead))
         return ahead
 

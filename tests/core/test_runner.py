@@ -510,7 +510,10 @@ class TestTimeLimits:
         recipe = Recipe(answer)
         report = run(three, recipe, warmup=1, timeout_s=0.2, build_timeout_s=0.2)[-1].report
         assert report.metadata["warnings"] == [
-            "run unit all could not be closed: closing took longer than 0.2 s",
-            "warming up run unit all, mode exact: the query took longer than 0.2 s",
+            "[close-failed] run unit all could not be closed: closing took longer than 0.2 s",
+            (
+                "[warm-up-failed] warming up run unit all, mode exact:"
+                " the query took longer than 0.2 s"
+            ),
         ]
         assert [r.error for r in report.case_results] == [None] * 3

@@ -18,7 +18,7 @@ DOCUMENTS = [
 ]
 NEEDS = {"pie": "apple", "fog": "absent", "rain": "cloud", "void": "empty", "fix": "bike"}
 WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "distributed"])
-WARNING = "2 of 5 documents cannot be read: absent, empty; 2 of 5 cases fail"
+WARNING = "[document-unavailable] 2 of 5 documents cannot be read: absent, empty; 2 of 5 cases fail"
 
 
 def a_case(name, **fields):

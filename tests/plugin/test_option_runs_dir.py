@@ -36,4 +36,4 @@ def test_a_folder_that_is_a_file(world):
     (world.path / "runs").write_text("")
     result = world.run("--heta-runs-dir=runs")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--heta-runs-dir: *"])
+    result.stderr.fnmatch_lines(["ERROR: [[]run-unusable] --heta-runs-dir, *"])
