@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import pytest
@@ -339,7 +340,7 @@ def assert_no_traceback(result):
     text = "\n".join(everything(result))
     assert "Traceback" not in text
     assert '  File "' not in text
-    assert "\nE   " not in text
+    assert re.search(r"^E {3}\S", text, re.MULTILINE) is None
 
 
 def parametrized(table):

@@ -83,5 +83,5 @@ def test_a_suite_that_is_declared_wrongly_is_said_once_in_one_line(world, argume
     result = world.run("--heta-list", *arguments)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     (line,) = [line for line in result.outlines if "nonsense" in line]
-    assert line.startswith("bench_toys.py:")
-    assert ": [gate-invalid] gate 'nonsense': " in line
+    assert line.startswith("[gate-invalid] bench_toys.py:")
+    assert ": gate 'nonsense': " in line
