@@ -209,8 +209,10 @@ class TestOrigins:
         store = staged.store(staged.keys())
         assert [store.get(key) for key in store.list()] == [b"x"]
         assert staged.warnings == (
-            "[document-unavailable] 5 of 6 documents cannot be read:"
-            " absent, empty, remote, pipe, scan; 0 of 0 cases fail",
+            (
+                "[document-unavailable] 5 of 6 documents cannot be read:"
+                " absent, empty, remote, pipe, scan; 0 of 0 cases fail"
+            ),
         )
         assert staged.document_count == 6
 
