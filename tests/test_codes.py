@@ -19,6 +19,7 @@ TREES = {
     path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
     for path in sorted(PACKAGE.rglob("*.py"))
 }
+SCORING = frozenset(path for path in TREES if re.match(r"core/(score|_returned|_evaluat)", path))
 KIND = re.compile(r"[a-z]+(_[a-z]+)*")
 HOW = "add a row to the table of its kind in pytest_heta/codes, then run: python docs/generate.py"
 
@@ -103,7 +104,7 @@ def score_types() -> set[str]:
     """Return what stands in ``type`` of lost scores, beside classes of exceptions."""
     found = {text for call in calls("errored_score") for text in texts(argument(call, 1, "kind"))}
     for path, tree in TREES.items():
-        if path != "core/score.py" and not path.startswith("evaluators/"):
+        if path not in SCORING and not path.startswith("evaluators/"):
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Dict):
@@ -125,14 +126,7 @@ def codes_of_warnings() -> set[str]:
     """Return the codes of warnings and findings that are written where they are told."""
     found = {text for call in calls("coded") for text in texts(argument(call, 0))}
     found |= {text for call in calls("Finding") for text in texts(argument(call, 0))}
-    validation = TREES["core/_validation.py"]
-    listed = [node for node in ast.walk(validation) if isinstance(node, ast.Call)]
-    return found | {
-        text
-        for call in listed
-        if getattr(call.func, "id", "") == "_listed"
-        for text in texts(argument(call, 0))
-    }
+    return found | {text for call in calls("listed") for text in texts(argument(call, 0))}
 
 
 # --- the registry -------------------------------------------------------------------
