@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from pytest_heta.benchmarks._places import location
 from pytest_heta.benchmarks._reading import read_lines, record_of
 from pytest_heta.benchmarks._record import Record
-from pytest_heta.errors import DatasetInvalidError, HetaError
+from pytest_heta.errors import DatasetInvalidError, HetaError, first_of
 
 __all__ = ["CheckedFiles", "FilesCheck"]
 
@@ -130,7 +130,7 @@ class FilesCheck:
         for path in self._marked:
             yield "byte-order-mark", f"a byte order mark at the beginning of {location(path)}"
         for places in self._doubtful.values():
-            shown = ", ".join([*places[:_SHOWN], *(["…"] if len(places) > _SHOWN else [])])
+            shown = first_of(places, _SHOWN)
             yield (
                 "doubtful-encoding",
                 f"lines with characters that a conversion has spoilt: {len(places)} ({shown})",
