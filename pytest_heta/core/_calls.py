@@ -175,7 +175,3 @@ def traceback_text(error: BaseException) -> str | None:
     if not os.environ.get("HETA_DEBUG"):
         return None
     return plain_text("".join(format_exception(error)))
-
-
-def _is_library(path: str) -> bool:
-    return path.startswith(_STANDARD_LIBRARY) or any(part in path for part in _INSTALLED)
