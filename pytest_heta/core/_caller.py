@@ -1,21 +1,20 @@
-"""Calling the queries of one run unit, several at the same time, each within its time."""
+"""Calling the queries of one run unit ahead of their tests, and noting whose code runs."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
-from types import coroutine
+from functools import partial
 from typing import Any, NamedTuple
 
-from pytest_heta.core._deadline import MOST_ABANDONED, bounded, query_timeout
-from pytest_heta.core._loop import Called, await_timed, call_timed, own_thread
+from pytest_heta.core._limited import LimitedCalls
+from pytest_heta.core._loop import Called, await_returned, await_timed, call_timed, leave_returned
 from pytest_heta.core._output import Printed, print_to
+from pytest_heta.core._steps import stepped
 from pytest_heta.core._threads import DaemonThreads
-from pytest_heta.core.query import PreparedQuery
+from pytest_heta.core.query import PreparedQuery, query_limits
 from pytest_heta.core.spool import LOOP_SLOT
-from pytest_heta.errors import QueryTimeoutError
 
 __all__ = ["Caller", "SampleCode"]
 
@@ -52,18 +51,17 @@ class Caller:
     def __init__(
         self, concurrency: int, *, slots: Any, routes_output: bool, timeout_s: float | None
     ) -> None:
-        self._concurrency = concurrency
         self._slots = slots
         self._routes_output = routes_output
-        self._timeout_s = timeout_s
-        self._abandoned = 0  # calls that were left behind in their threads
-        self._threads: DaemonThreads | None = None
+        self._threads = DaemonThreads(concurrency, "heta-query")  # begun with the first call
+        self._limited: LimitedCalls | None = None
+        if timeout_s is not None:
+            # Those that are asked one by one are where an ordinary `create` ran.
+            self._limited = query_limits(timeout_s, self._threads if concurrency > 1 else None)
 
     def close(self) -> None:
         """Let the threads end; may be called twice."""
-        threads, self._threads = self._threads, None
-        if threads is not None:
-            threads.shutdown()
+        self._threads.shutdown()
 
     async def call(self, query: PreparedQuery, text: str, code: SampleCode, keep: Keep) -> Called:
         """Ask a text; return what came of it. To be awaited on the loop.
@@ -78,82 +76,44 @@ class Caller:
         function = query.function
         assert function is not None  # noqa: S101 - for the type checker: it was looked at before
         args, kwargs = query.arguments(text)
-        if query.is_coroutine_function:
-            return await self._awaited(await_timed(function, args, kwargs), code, keep)
-        if self._timeout_s is not None and self._abandoned >= MOST_ABANDONED:
-            error = QueryTimeoutError(
-                f"not asked: {self._abandoned} queries that took too long are still running",
-                hint="ask fewer cases, or make `query` give up by itself",
-            )
-            return Called(None, error, 0.0)
-        called = await self._in_thread(code, function, args, kwargs)
-        if called.error is None and inspect.isawaitable(called.value):
-            work = await_timed(lambda: called.value, (), {})
-            awaited = await self._awaited(work, code)
-            return awaited._replace(seconds=awaited.seconds + called.seconds)
-        return called
-
-    async def _awaited(
-        self, work: Coroutine[Any, Any, Any], code: SampleCode, keep: Keep | None = None
-    ) -> Called:
-        step = self.step(work, code)
-        if self._timeout_s is None:
-            called: Called = await step
-            return called
-        try:
-            return await self._within(self._kept(step, keep), code)
-        finally:
-            if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
-                work.close()  # cancelled before it began: Python would complain about it
-
-    async def _kept(self, work: Any, keep: Keep | None) -> Called:
-        called: Called = await work
-        if keep is not None and called.error is None and not self._is_late(called):
-            keep(called)
-        return called
-
-    async def _in_thread(
-        self,
-        code: SampleCode,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Called:
-        if self._routes_output:
+        if not query.is_coroutine_function and self._routes_output:
             print_to(code.printed)
-        pool = self._pool()
-        future = pool.submit(copy_context().run, self._call_in_thread, code, function, args, kwargs)
-        if self._timeout_s is None:
-            return await asyncio.wrap_future(future)
-        called = await self._within(asyncio.wrap_future(future), code)
-        if not future.done():
-            self._abandoned += 1
-            pool.abandon(future)
-        return called
-
-    async def _within(self, work: Any, code: SampleCode) -> Called:
-        """Return what comes of a call, a `QueryTimeoutError` if it takes too long."""
-        assert self._timeout_s is not None  # noqa: S101 - for the type checker
+        if self._limited is not None:
+            return await self._call_limited(
+                self._limited, query, (function, args, kwargs), code, keep
+            )
+        step = partial(self.step, code=code)
+        if query.is_coroutine_function:
+            called: Called = await step(await_timed(function, args, kwargs))
+            return called
+        future = self._threads.submit(
+            copy_context().run, self._call_noted, code, function, args, kwargs
+        )
         try:
-            came: Called = await bounded(work, self._timeout_s, code.place)
-        except TimeoutError:
-            return Called(None, query_timeout(self._timeout_s), self._timeout_s)
-        if came.error is None and self._is_late(came):
-            return came._replace(error=query_timeout(self._timeout_s))
-        return came
+            returned = await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            leave_returned(future)
+            raise
+        return await await_returned(returned, step)
 
-    def _is_late(self, called: Called) -> bool:
-        """Whether a call came back late, while nobody could look at the clock."""
-        return self._timeout_s is not None and called.seconds > self._timeout_s
+    async def _call_limited(
+        self,
+        limited: LimitedCalls,
+        query: PreparedQuery,
+        call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]],
+        code: SampleCode,
+        keep: Keep,
+    ) -> Called:
+        step = partial(self.step, code=code)
+        return await limited.call(
+            *call,
+            sample=code.place,
+            # Of what an ordinary function returned, this is not all the time.
+            step=partial(_kept, limited, step, keep) if query.is_coroutine_function else step,
+            run=partial(self._call_noted, code),
+        )
 
-    def _pool(self) -> DaemonThreads:
-        if self._timeout_s is not None and self._concurrency == 1:
-            return own_thread()  # where an ordinary `create` ran
-        if self._threads is None:
-            self._threads = DaemonThreads(self._concurrency, "heta-query")
-        return self._threads
-
-    def _call_in_thread(
+    def _call_noted(
         self,
         code: SampleCode,
         function: Callable[..., Any],
@@ -168,26 +128,27 @@ class Caller:
             if self._slots[code.slot] == code.number:
                 self._slots[code.slot] = 0
 
-    @coroutine
-    def step(self, work: Coroutine[Any, Any, Any], code: SampleCode) -> Generator[Any, Any, Any]:
+    def step(self, work: Coroutine[Any, Any, Any], code: SampleCode) -> Awaitable[Any]:
         """Run a sample's coroutine, and note whose code runs while it does."""
-        sent: Any = None
-        thrown: BaseException | None = None
-        while True:
+
+        def begin() -> None:
             if self._routes_output:
                 print_to(code.printed)
             self._slots[LOOP_SLOT] = code.number
-            try:
-                waits_for = work.send(sent) if thrown is None else work.throw(thrown)
-            except StopIteration as stop:
-                return stop.value
-            finally:
-                self._slots[LOOP_SLOT] = 0
-            thrown = None
-            try:
-                sent = yield waits_for
-            except GeneratorExit:
-                work.close()
-                raise
-            except BaseException as error:  # noqa: BLE001 - passed on to the coroutine
-                thrown = error
+
+        def end() -> None:
+            self._slots[LOOP_SLOT] = 0
+
+        return stepped(work, begin, end)
+
+
+async def _kept(
+    limited: LimitedCalls,
+    step: Callable[[Coroutine[Any, Any, Called]], Awaitable[Called]],
+    keep: Keep,
+    work: Coroutine[Any, Any, Called],
+) -> Called:
+    called = await step(work)
+    if called.error is None and not limited.is_late(called):
+        keep(called)
+    return called

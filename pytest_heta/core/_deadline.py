@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from pytest_heta.core._loop import leave_own_thread
 from pytest_heta.core._steps import GRACE_S, noted
-from pytest_heta.errors import BuildTimeoutError, QueryTimeoutError
+from pytest_heta.errors import BuildTimeoutError
 
 __all__ = [
     "GRACE_S",
@@ -17,7 +17,6 @@ __all__ = [
     "build_within",
     "close_within",
     "closing_limit",
-    "query_timeout",
     "too_many",
     "took_longer",
 ]
@@ -45,10 +44,7 @@ async def bounded(work: Awaitable[Any], limit_s: float, who: object = None) -> A
             through, also a `TimeoutError` of its own.
     """
     task: asyncio.Future[Any]
-    if asyncio.isfuture(work):
-        task = work
-    else:
-        task = asyncio.ensure_future(_awaited(noted(_awaited(work), limit_s, who)))
+    task = work if asyncio.isfuture(work) else asyncio.ensure_future(_noted(work, limit_s, who))
     try:
         done, _ = await asyncio.wait({task}, timeout=limit_s)
         if not done:
@@ -69,13 +65,12 @@ def _look_at(task: asyncio.Future[Any]) -> None:
         task.exception()
 
 
+async def _noted(work: Awaitable[Any], limit_s: float, who: object) -> Any:
+    return await noted(_awaited(work), limit_s, who)
+
+
 async def _awaited(work: Awaitable[Any]) -> Any:
     return await work
-
-
-def query_timeout(limit_s: float) -> QueryTimeoutError:
-    """Return the error of a query that took longer than it may."""
-    return QueryTimeoutError(took_longer("the query", limit_s))
 
 
 def took_longer(what: str, limit_s: float, *, blocks: bool = False) -> str:
@@ -84,8 +79,11 @@ def took_longer(what: str, limit_s: float, *, blocks: bool = False) -> str:
 
 
 def too_many(what: str, count: int) -> str:
-    """Return why something is not called any more."""
-    return f"not called: {count} calls of the {what} that took too long are still running"
+    """Return why something is not called any more, and what to do about it."""
+    return (
+        f"not called: {count} calls of the {what} that took too long are still running;"
+        f" let the {what} give up by itself"
+    )
 
 
 async def build_within(

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, wait
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import copy_context
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,10 +14,12 @@ from weakref import WeakKeyDictionary
 from pytest_heta.core._deadline import MOST_ABANDONED, bounded, too_many, took_longer
 from pytest_heta.core._loop import (
     Called,
+    await_returned,
     await_timed,
     call_timed,
     enter_loop,
     is_coroutine_function,
+    leave_returned,
     on_loop,
     own_thread,
 )
@@ -27,6 +29,9 @@ __all__ = ["LimitedCalls"]
 
 Step = Callable[[Coroutine[Any, Any, Any]], Any]
 """Wraps a coroutine of users, to note whose it is while it runs."""
+
+Run = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Called]
+"""Calls an ordinary function of users with its arguments, and measures the time inside."""
 
 
 class LimitedCalls:
@@ -78,7 +83,9 @@ class LimitedCalls:
         kwargs: Mapping[str, Any] | None = None,
         *,
         who: object = None,
+        sample: object = None,
         step: Step | None = None,
+        run: Run = call_timed,
     ) -> Called:
         """Call a function, as `core._loop.call` does, for as long as it may take.
 
@@ -87,7 +94,9 @@ class LimitedCalls:
             args: Its positional arguments.
             kwargs: Its keyword arguments.
             who: Whose calls count together, of those that are left behind.
+            sample: What it is called for, for who finds the loop blocked by it.
             step: Wraps the coroutine, if there is one.
+            run: Calls an ordinary function in its thread, as `call_timed` does.
 
         Returns:
             What came of it; a call that took too long has an error.
@@ -95,14 +104,9 @@ class LimitedCalls:
         keywords = dict(kwargs or {})
         if is_coroutine_function(function):
             await enter_loop()
-            return await self._await(await_timed(function, args, keywords), who, step)
-        called = await self._call_in_thread(who, function, args, keywords)
-        if called.error is None and inspect.isawaitable(called.value):
-            await enter_loop()
-            work = await_timed(lambda: called.value, (), {})
-            awaited = await self._await(work, who, step)
-            return awaited._replace(seconds=awaited.seconds + called.seconds)
-        return called
+            return await self._await(await_timed(function, args, keywords), sample, step)
+        called = await self._call_in_thread(who, run, function, args, keywords)
+        return await await_returned(called, lambda work: self._await(work, sample, step))
 
     def blocked(self) -> Exception:
         """Return the error of a call that blocks the event loop."""
@@ -113,23 +117,18 @@ class LimitedCalls:
         self._behind.clear()
 
     async def _await(
-        self, work: Coroutine[Any, Any, Called], who: object, step: Step | None
+        self, work: Coroutine[Any, Any, Called], sample: object, step: Step | None
     ) -> Called:
         try:
-            came: Called = await bounded(
-                work if step is None else step(work), self.limit_s, (self._what, who)
-            )
+            came: Called = await bounded(work if step is None else step(work), self.limit_s, sample)
         except TimeoutError:
             return self._late()
+        finally:
+            if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+                work.close()  # cancelled before it began: Python would complain about it
         return self._in_time(came)
 
-    async def _call_in_thread(
-        self,
-        who: object,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        keywords: dict[str, Any],
-    ) -> Called:
+    async def _call_in_thread(self, who: object, *call: Any) -> Called:
         problem = self._too_many_behind(who)
         if problem is not None:
             return Called(None, problem, 0.0)
@@ -137,20 +136,23 @@ class LimitedCalls:
             await enter_loop()
         if not on_loop():
             # Nobody else waits here: neither a loop nor a turn is needed.
-            future = self._submit(function, args, keywords)
+            future = self._submit(*call)
             wait((future,), self.limit_s)
             return self._came(future, who)
         async with self._turn():
-            future = self._submit(function, args, keywords)
-            with suppress(TimeoutError):
+            future = self._submit(*call)
+            try:
                 await bounded(asyncio.wrap_future(future), self.limit_s)
+            except TimeoutError:
+                pass
+            except asyncio.CancelledError:
+                leave_returned(future)
+                raise
             return self._came(future, who)
 
-    def _submit(
-        self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Future[Called]:
+    def _submit(self, *call: Any) -> Future[Called]:
         threads = self._threads or own_thread()
-        return threads.submit(copy_context().run, call_timed, function, args, keywords)
+        return threads.submit(copy_context().run, *call)
 
     def _came(self, future: Future[Called], who: object) -> Called:
         """Return what came of a call, leaving it behind if nothing did."""
@@ -159,6 +161,7 @@ class LimitedCalls:
         if future.cancel() or future.cancelled():
             return self._late()  # no thread had time for it
         self._behind.setdefault(who, []).append(future)
+        leave_returned(future)
         (self._threads or own_thread()).abandon(future)
         return self._late()
 
@@ -175,9 +178,12 @@ class LimitedCalls:
             return nullcontext()
         return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
+    def is_late(self, called: Called) -> bool:
+        """Whether a call came back late, while nobody looked at the clock."""
+        return called.seconds > self.limit_s
+
     def _in_time(self, called: Called) -> Called:
-        """Return a call, or its error if it came back late, while nobody looked at the clock."""
-        return self._late() if called.error is None and called.seconds > self.limit_s else called
+        return self._late() if called.error is None and self.is_late(called) else called
 
     def _late(self) -> Called:
         message = took_longer(f"the {self._what}", self.limit_s)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -26,6 +26,7 @@ from pytest_heta.errors import LoopBlockedError
 __all__ = [
     "Called",
     "LoopThread",
+    "await_returned",
     "await_timed",
     "call",
     "call_in_threads",
@@ -33,6 +34,7 @@ __all__ = [
     "enter_loop",
     "is_coroutine_function",
     "leave_own_thread",
+    "leave_returned",
     "on_loop",
     "own_thread",
 ]
@@ -135,11 +137,40 @@ async def call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ca
         )
     else:
         called = call_timed(function, args, kwargs)
-    if called.error is None and inspect.isawaitable(called.value):
-        await enter_loop()
-        awaited = await await_timed(lambda: called.value, (), {})
-        return awaited._replace(seconds=awaited.seconds + called.seconds)
-    return called
+    return await await_returned(called)
+
+
+async def await_returned(
+    called: Called, wrap: Callable[[Coroutine[Any, Any, Called]], Awaitable[Called]] | None = None
+) -> Called:
+    """Await what an ordinary function returned, if it is awaitable; else return it.
+
+    Args:
+        called: What came of calling the function.
+        wrap: Wraps the coroutine that awaits it, to bound it, say.
+
+    Returns:
+        What came of both, with the seconds inside both.
+    """
+    if called.error is not None or not inspect.isawaitable(called.value):
+        return called
+    await enter_loop()
+    work = await_timed(lambda: called.value, (), {})
+    awaited = await (work if wrap is None else wrap(work))
+    return awaited._replace(seconds=awaited.seconds + called.seconds)
+
+
+def leave_returned(future: Future[Called]) -> None:
+    """Let nobody await what an ordinary function returns, be it returned already or not."""
+    future.add_done_callback(_close_returned)
+
+
+def _close_returned(future: Future[Called]) -> None:
+    if future.cancelled() or future.exception() is not None:
+        return
+    value = future.result().value
+    if inspect.iscoroutine(value):
+        value.close()  # Python would complain that it was never awaited
 
 
 def call_timed(

@@ -8,12 +8,12 @@ running for too long.
 from __future__ import annotations
 
 import threading
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from time import monotonic
 from types import coroutine
 from typing import Any, Final, NamedTuple
 
-__all__ = ["GRACE_S", "Step", "noted", "overdue"]
+__all__ = ["GRACE_S", "Step", "noted", "overdue", "stepped"]
 
 GRACE_S: Final = 1.0
 """Seconds that users' code gets to end, after its time is over."""
@@ -37,19 +37,26 @@ _STEPS: dict[int, Step] = {}  # by thread
 
 
 @coroutine
-def noted(work: Coroutine[Any, Any, Any], limit_s: float, who: object) -> Generator[Any, Any, Any]:
-    """Run a coroutine, and note meanwhile when its current step began."""
-    thread = threading.get_ident()
+def stepped(
+    work: Coroutine[Any, Any, Any], begin: Callable[[], None], end: Callable[[], None]
+) -> Generator[Any, Any, Any]:
+    """Run a coroutine, and call two functions around all that it does between two waits.
+
+    Args:
+        work: The coroutine.
+        begin: Called before each of its steps.
+        end: Called after each, however it ends.
+    """
     sent: Any = None
     thrown: BaseException | None = None
     while True:
-        _STEPS[thread] = Step(monotonic(), limit_s, who)
+        begin()
         try:
             waits_for = work.send(sent) if thrown is None else work.throw(thrown)
         except StopIteration as stop:
             return stop.value
         finally:
-            del _STEPS[thread]
+            end()
         thrown = None
         try:
             sent = yield waits_for
@@ -58,6 +65,19 @@ def noted(work: Coroutine[Any, Any, Any], limit_s: float, who: object) -> Genera
             raise
         except BaseException as error:  # noqa: BLE001 - passed on to the coroutine
             thrown = error
+
+
+async def noted(work: Coroutine[Any, Any, Any], limit_s: float, who: object) -> Any:
+    """Run a coroutine, and note meanwhile when its current step began."""
+    thread = threading.get_ident()
+
+    def begin() -> None:
+        _STEPS[thread] = Step(monotonic(), limit_s, who)
+
+    def end() -> None:
+        del _STEPS[thread]
+
+    return await stepped(work, begin, end)
 
 
 def overdue(thread: threading.Thread | None) -> Step | None:

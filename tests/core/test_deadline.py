@@ -1,6 +1,7 @@
 """Users' code that takes too long: what its caller gets, and what becomes of it."""
 
 import asyncio
+import inspect
 import subprocess
 import sys
 import threading
@@ -272,6 +273,29 @@ class TestLimitedCalls:
         called = asyncio.run(limited.call(works.pop))
         assert isinstance(called.error, QueryTimeoutError)
 
+    def test_a_coroutine_that_comes_back_too_late_is_closed(self, gate):
+        futures, closed = [], threading.Event()
+
+        class Threads(DaemonThreads):
+            def submit(self, *arguments):
+                futures.append(super().submit(*arguments))
+                return futures[-1]
+
+        work = returned("value")
+
+        def query():
+            gate.wait()
+            return work
+
+        threads = Threads(1, "limited")
+        limited = LimitedCalls(SHORT_S, what="query", error=QueryTimeoutError, threads=threads)
+        assert isinstance(self.alone(limited.call(query)).error, QueryTimeoutError)
+        futures[0].add_done_callback(lambda _: closed.set())
+        gate.set()
+        assert closed.wait(LONG_S)
+        assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
+        threads.shutdown()
+
     def test_so_many_are_left_behind_and_then_none_is_called(self, limited, gate):
         begun = []
 
@@ -283,7 +307,8 @@ class TestLimitedCalls:
             called = self.alone(limited.call(query, who="a"))
         assert len(begun) == MOST_ABANDONED
         assert called.error.message == (
-            "not called: 16 calls of the query that took too long are still running"
+            "not called: 16 calls of the query that took too long are still running;"
+            " let the query give up by itself"
         )
         assert self.alone(limited.call(str, who="b")).error is None, "others count for themselves"
         limited.renew()

@@ -11,6 +11,7 @@ import threading
 import pytest
 
 from pytest_heta.core import _loop, prefetch
+from pytest_heta.core._deadline import MOST_ABANDONED
 from pytest_heta.core._loop import LoopThread
 from pytest_heta.core.concurrency import LOOKAHEAD, query_concurrency, recipe_concurrency
 from pytest_heta.core.pace import Limits
@@ -577,6 +578,24 @@ class TestFailures:
         answers = take_all(again, 2)
         again.close()
         assert {answer.outcome.error.error_type for answer in answers} == {"query"}
+
+    def test_queries_that_took_too_long_and_ended_do_not_stop_the_unit(self, ask):
+        count = MOST_ABANDONED + 3
+        begun = [threading.Event() for _ in range(count)]
+
+        def query(text, *, mode):
+            number = number_of(text)
+            begun[number].set()
+            if number + 1 < count:
+                begun[number + 1].wait()
+            return response(text)
+
+        # The next one begins when the one before is left behind.
+        came = take_all(ask(query, count, concurrency=1, timeout_s=0.05), count)
+        assert [answer.outcome.error.error_type for answer in came[:-1]] == ["timeout"] * (
+            count - 1
+        )
+        assert answered(came[-1:]) == [f"q{count - 1}"]
 
 
 def _taken_or_cancelled(ahead, index):

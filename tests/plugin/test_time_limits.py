@@ -239,7 +239,8 @@ class Other(Checker):
         last = {score["name"]: score for score in result_of(world, "a21")["scores"]}
         message = last["checker"]["metadata"]["error"]["message"]
         assert message == (
-            "not called: 16 calls of the evaluator that took too long are still running"
+            "not called: 16 calls of the evaluator that took too long are still running;"
+            " let the evaluator give up by itself"
         )
         before = {score["name"]: score for score in result_of(world, "a15")["scores"]}
         message = before["checker"]["metadata"]["error"]["message"]
@@ -265,7 +266,7 @@ class Other(Checker):
         messages = [came[f"a{number}"][1] for number in range(22)]
         late = [message for message in messages if message.startswith("[query-timeout] the query")]
         assert len(late) in range(16, 16 + concurrency)
-        assert "queries that took too long are still running" in messages[-1]
+        assert "calls of the query that took too long are still running" in messages[-1]
         assert {came[f"b{number}"] for number in range(22)} == {None}
 
 
@@ -301,9 +302,14 @@ class KnowledgeBase(KnowledgeBase):
         world.extend_recipe(source)
         world.run("--heta-timeout=0.3", "--heta-warmup=1", ONE_MODE)
         report = world.report()
-        told = [text for text in report["metadata"]["warnings"] if text.startswith("warming up")]
+        told = [
+            text for text in report["metadata"]["warnings"] if text.startswith("[warm-up-failed]")
+        ]
         assert told == [
-            "warming up run unit corpus, mode overlap: the query took longer than 0.3 s"
+            (
+                "[warm-up-failed] warming up run unit corpus, mode overlap:"
+                " the query took longer than 0.3 s"
+            )
         ]
 
 
@@ -344,7 +350,7 @@ class KnowledgeBase(KnowledgeBase):
         result = world.run("--heta-build-timeout=0.3", ONE_MODE)
         assert result.ret == pytest.ExitCode.OK
         told = world.report()["metadata"]["warnings"]
-        assert told == [f"run unit corpus could not be closed: {why}"]
+        assert told == [f"[close-failed] run unit corpus could not be closed: {why}"]
 
     def test_where_the_loop_is_blocked_it_is_told(self, world):
         world.extend_recipe(
@@ -354,7 +360,7 @@ class KnowledgeBase(KnowledgeBase):
         world.run("--heta-timeout=0.3", ONE_MODE)
         told = world.report()["metadata"]["warnings"]
         why = "its event loop is blocked by a coroutine"
-        assert told == [f"run unit corpus could not be closed: {why}"]
+        assert told == [f"[close-failed] run unit corpus could not be closed: {why}"]
         assert not (world.path / "closed").exists()
 
     def test_an_ordinary_one_is_closed_after_a_query_was_left_behind(self, world):
