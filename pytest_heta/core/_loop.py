@@ -42,7 +42,7 @@ __all__ = [
 T = TypeVar("T")
 
 _ENTER_LOOP: Final = object()
-_CLOSE_TIMEOUT_S: Final = 5.0
+_CLOSE_TIMEOUT_S: Final = 3.0
 _LOOK_AGAIN_S: Final = 0.25
 
 
@@ -211,6 +211,12 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closing = False
+        self._has_left = False
+
+    @property
+    def has_left_loop(self) -> bool:
+        """Whether a loop was left behind, with what blocks it."""
+        return self._has_left
 
     @property
     def is_closing(self) -> bool:
@@ -276,12 +282,30 @@ class LoopThread:
         blocker = overdue(self._thread)
         if blocker is None:
             return None
+        self._leave()
+        return blocker
+
+    def leave_if_stuck(self, patience_s: float) -> None:
+        """Leave the loop behind if nothing else gets a turn on it within so many seconds.
+
+        For the end of a session that was interrupted: nothing may wait for a
+        coroutine then that never waits itself.
+        """
+        loop, has_turned = self._loop, threading.Event()
+        if loop is None:
+            return
+        with suppress(RuntimeError):  # it has just been closed
+            loop.call_soon_threadsafe(has_turned.set)
+            if not has_turned.wait(patience_s):
+                self._leave()
+
+    def _leave(self) -> None:
         with self._lock:
             loop, self._loop, self._thread = self._loop, None, None
+            self._has_left = True
         if loop is not None:
             with suppress(RuntimeError):  # it has just been closed
                 loop.call_soon_threadsafe(loop.stop)
-        return blocker
 
     @property
     def current(self) -> asyncio.AbstractEventLoop | None:

@@ -19,7 +19,7 @@ from pytest_heta.core.plan import check_name, recipe_modes
 from pytest_heta.errors import HetaError, ModeUnknownError, RecipeInvalidError, did_you_mean
 from pytest_heta.models import EvaluationReport
 from pytest_heta.plugin import fixtures
-from pytest_heta.plugin._orphans import end_as_orphan
+from pytest_heta.plugin._orphans import EndOfWorker
 from pytest_heta.plugin._signals import end_on_sigterm
 from pytest_heta.plugin._watching import make_watchdog
 from pytest_heta.plugin.caching import check_cache_dir
@@ -89,7 +89,7 @@ def activate(config: pytest.Config) -> None:
         register(ReplayPlugin(run), "heta-replay")  # after it, so that it comes first
     if run.is_worker:
         register(WorkerPlugin(run), "heta-worker")
-        end_as_orphan(config)
+        register(EndOfWorker(config, run.directory), "heta-end-of-worker")
         return
     _check_targets(config, targets)
     run.recording.check()

@@ -161,10 +161,13 @@ class RunUnit:
         """
         options = self._run.options
         limit_s = closing_limit(options.timeout, options.build_timeout)
+        is_left = self._run.loop.has_left_loop
+        if limit_s is not None:  # else only the end of an interrupted session leaves a loop
+            is_left = is_left and loop is not self._run.loop.current
+        if is_left and closes_on_loop(knowledge_base):
+            return "its event loop is blocked by a coroutine"
         if limit_s is None:
             return self._run.wait_for(close_knowledge_base(knowledge_base))
-        if loop is not self._run.loop.current and closes_on_loop(knowledge_base):
-            return "its event loop is blocked by a coroutine"
         work = close_within(close_knowledge_base(knowledge_base), limit_s)
         with self._run.watched(limit_s):
             try:

@@ -205,6 +205,7 @@ class ProtocolPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Stop what is still under way in an interrupted run."""
+        self._run.leave_stuck_loop()
         stop_asking(session.config)
 
     def _is_inner(self, item: pytest.Item, asking: Asking) -> bool:

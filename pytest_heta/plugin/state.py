@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 import pytest
 
 from pytest_heta.core._loop import LoopThread
+from pytest_heta.core._steps import GRACE_S
 from pytest_heta.core._watchdog import Watchdog
 from pytest_heta.core.cache import KnowledgeBaseCache
 from pytest_heta.core.fast_record import FastRecords
@@ -204,6 +205,11 @@ class Run:
     def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Carry out a step of the core, on the plugin's own event loop where it needs one."""
         return self.loop.drive(coroutine)
+
+    def leave_stuck_loop(self) -> None:
+        """Do not wait for a coroutine that blocks the event loop: the session is at its end."""
+        if self._loop is not None:
+            self._loop.leave_if_stuck(GRACE_S)
 
     def watched(self, limit_s: float | None) -> AbstractContextManager[None]:
         """Watch meanwhile users' code that may take so many seconds; None for any time."""

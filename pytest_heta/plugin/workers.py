@@ -22,6 +22,7 @@ from pytest_heta.core.cache import is_cacheable
 from pytest_heta.core.plan import BenchmarkPlan
 from pytest_heta.core.spool import add_suspects, executing
 from pytest_heta.errors import first_of
+from pytest_heta.plugin._orphans import tell_workers_to_end
 from pytest_heta.plugin._phases import fixture_is_ours, forget_in_junit
 from pytest_heta.plugin._selection import SelectedSamples, Stretch, digest_of_ids, stretches_of
 from pytest_heta.plugin._work import Progress, Unit, UnitsOfTests
@@ -117,6 +118,11 @@ class ControllerPlugin:
         node.workerinput["heta_names_paths"] = names_paths(self._run.config)
         node.workerinput["heta_cache"] = facts_for_worker(self._run)
         node.workerinput["heta_phases"] = listened_phases(self._run.config)
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Let the workers end at once, unless it is a failure that ends the session."""
+        if excinfo.type is KeyboardInterrupt:
+            tell_workers_to_end(self._run.directory)
 
     # -- the plans ----------------------------------------------------------------
 

@@ -155,6 +155,29 @@ class TestRun:
 
         assert loop_thread.run(close()) == "closed"
 
+    def test_a_loop_that_a_coroutine_blocks_is_left_behind(self, loop_thread):
+        blocks, go_on = threading.Event(), threading.Event()
+
+        async def block():
+            blocks.set()
+            go_on.wait(60)
+
+        first = loop_thread.started()
+        blocked = asyncio.run_coroutine_threadsafe(block(), first)
+        assert blocks.wait(60)
+        loop_thread.leave_if_stuck(0.01)
+        assert loop_thread.has_left_loop
+        assert loop_thread.started() is not first
+        assert loop_thread.run(answer()) == 42
+        go_on.set()
+        blocked.result(60)
+
+    def test_a_loop_that_has_time_is_kept(self, loop_thread):
+        first = loop_thread.started()
+        loop_thread.leave_if_stuck(60)
+        assert loop_thread.started() is first
+        assert not loop_thread.has_left_loop
+
 
 class TestDrive:
     def test_ordinary_functions_run_in_the_callers_thread_without_a_loop(self, loop_thread):

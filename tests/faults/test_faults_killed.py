@@ -20,6 +20,21 @@ def pytest_heta_report(config, report):
         meet()
 """
 
+COROUTINES = """
+Base = KnowledgeBase
+
+
+class Asynchronous(Base):
+    async def query(self, text, *, mode, top_k, options=None):
+        return Base.query(self, text, mode=mode, top_k=top_k)
+
+    async def close(self):
+        note("closed")
+
+
+KnowledgeBase = Asynchronous
+"""
+
 EXIT = "os._exit(9)"
 
 
@@ -83,7 +98,7 @@ class TestTheController:
         ended = run.end()
         assert ended.code == -signal.SIGKILL
         # execnet by itself needs 15 seconds for those that cannot be interrupted.
-        assert ended.seconds < 14
+        assert ended.seconds < 10
         check_resumed(fault_world.answered(before_fault=True), "-n2")
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -95,6 +110,29 @@ class TestTheController:
         ended = run.end()
         finished = fault_world.answered(before_fault=True)
         assert len(finished) == 5
+        check_told(fault_world, ended, finished)
+        check_resumed(finished)
+
+    def test_asked_to_end_where_a_coroutine_blocks_the_loop(
+        self, fault_world, workers, check_resumed
+    ):
+        fault_world.extend_recipe(COROUTINES)
+        run, _ = stopped(fault_world, workers)
+        run.signal(signal.SIGINT)
+        ended = run.end()
+        assert ended.seconds < 10
+        finished = fault_world.answered(before_fault=True)
+        check_told(fault_world, ended, finished)
+        check_resumed(finished)
+
+    @pytest.mark.parametrize("is_heedless", [False, True], ids=["", "heedless"])
+    def test_asked_to_end_without_its_workers(self, fault_world, check_resumed, is_heedless):
+        run, _ = stopped(fault_world, ("-n2",), {**KILL, "is_heedless": is_heedless})
+        run.signal(signal.SIGINT)
+        ended = run.end()
+        # execnet by itself lets them go on for five seconds, and for ten more then.
+        assert ended.seconds < (10 if is_heedless else 5)
+        finished = fault_world.answered(before_fault=True)
         check_told(fault_world, ended, finished)
         check_resumed(finished)
 
