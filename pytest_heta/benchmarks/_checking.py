@@ -78,9 +78,8 @@ class FilesCheck:
 
     def lines(self, path: Path, expected: str) -> Iterator[tuple[int, str]]:
         """Yield the lines of a file that can be read, as `read_lines` does."""
-        with suppress(OSError), path.open("rb") as file:
-            if file.read(len(_BOM)) == _BOM:
-                self._marked.append(path)
+        if _starts_with_mark(path):
+            self._marked.append(path)
         with self.noting(path):
             for number, line in read_lines(path, expected, lambda error: self.note(error, path)):
                 if _DOUBTFUL.search(line):
@@ -142,3 +141,12 @@ class FilesCheck:
                     for written, found in ids.items()
                 )
                 yield "mixed-ids", f"{kind} ids are {each}"
+
+
+def _starts_with_mark(path: Path) -> bool:
+    # A pipe would never open.
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(len(_BOM)) == _BOM
+    return False

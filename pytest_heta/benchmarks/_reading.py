@@ -47,9 +47,12 @@ def read_lines(
 
     Raises:
         DatasetNotFoundError: if there is no such file.
-        DatasetInvalidError: if it cannot be read, or is not UTF-8.
+        DatasetInvalidError: if it is a pipe, cannot be read, or is not UTF-8.
     """
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            # Nobody may ever write to a pipe, and a device may never end.
+            raise DatasetInvalidError("a pipe or a device is no dataset", where=location(path))
         # Binary, because the text layer also splits at a lone carriage return
         # and reports an undecodable byte without its line.
         with path.open("rb") as file:

@@ -255,14 +255,21 @@ def _blocks(loaded: LoadedBenchmark, document: BenchmarkDocument) -> Iterable[by
 
 def _open_origin(loaded: LoadedBenchmark, document: BenchmarkDocument) -> BinaryIO:
     if document.path is not None:
-        path = _absolute(loaded, document.path)
-        if path.exists() and not path.is_file():
-            # Nobody may ever write to a pipe, and a device may never end.
-            raise OSError(f"{path} is no file")
-        return path.open("rb")
+        return _open_file(_absolute(loaded, document.path))
     import fsspec  # noqa: PLC0415 - most documents have no address
+    from fsspec.implementations.local import LocalFileSystem  # noqa: PLC0415 - likewise
 
-    return cast("BinaryIO", fsspec.open(str(document.source_uri), "rb").open())
+    found = fsspec.open(str(document.source_uri), "rb")
+    if isinstance(found.fs, LocalFileSystem):
+        return _open_file(Path(found.path))
+    return cast("BinaryIO", found.open())
+
+
+def _open_file(path: Path) -> BinaryIO:
+    if path.exists() and not path.is_file():
+        # Nobody may ever write to a pipe, and a device may never end.
+        raise OSError(f"{path} is no file")
+    return path.open("rb")
 
 
 # --- reading -----------------------------------------------------------------

@@ -169,6 +169,13 @@ def test_folder_in_place_of_a_file_is_an_error(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_pipe_in_place_of_a_file_is_an_error_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(DatasetInvalidError, match=r"pipe\.jsonl: a pipe or a device"):
+        list(read_records(tmp_path / "pipe.jsonl", "files"))
+
+
 def test_undecodable_file_name_makes_a_message_that_can_be_written(tmp_path):
     path = tmp_path / os.fsdecode(b"caf\xe9.jsonl")
     path.write_bytes(b"{")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -54,6 +55,13 @@ def test_an_error_is_the_loader_s_with_its_place(validate):
     code, lines = validate(GOOD[0] * 2, GOOD[1])
     assert code == 1
     assert lines[0].startswith("error: [duplicate-id] DATA/documents.jsonl:2: document id 'a'")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path, capsys):
+    os.mkfifo(tmp_path / "cases.jsonl")
+    assert main(["validate", str(tmp_path / "cases.jsonl")]) == 1
+    assert capsys.readouterr().out.startswith("error: [dataset-invalid] ")
 
 
 def test_a_path_that_is_not_there_is_a_wrong_argument(tmp_path, capsys):

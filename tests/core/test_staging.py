@@ -188,6 +188,7 @@ class TestOrigins:
                 fakes.document("empty", path=Path("empty.pdf")),
                 fakes.document("remote", source_uri="nosuchprotocol://x/y"),
                 fakes.document("pipe", path=Path("pipe.pdf")),
+                fakes.document("address", source_uri=(tmp_path / "pipe.pdf").as_uri()),
                 fakes.document("scan", "", media_type="application/pdf"),
             ]
         )
@@ -196,6 +197,7 @@ class TestOrigins:
             ("empty", "the file is empty"),
             ("remote", "nosuchprotocol"),
             ("pipe", "is no file"),
+            ("address", "is no file"),
             ("scan", "the content is empty"),
         ):
             message = f"document '{name}' cannot be read: .*{problem}"
@@ -210,11 +212,11 @@ class TestOrigins:
         assert [store.get(key) for key in store.list()] == [b"x"]
         assert staged.warnings == (
             (
-                "[document-unavailable] 5 of 6 documents cannot be read:"
-                " absent, empty, remote, pipe, scan; 0 of 0 cases fail"
+                "[document-unavailable] 6 of 7 documents cannot be read:"
+                " absent, empty, remote, pipe, address, …; 0 of 0 cases fail"
             ),
         )
-        assert staged.document_count == 6
+        assert staged.document_count == 7
 
     def test_cases_that_need_what_cannot_be_read_are_known(self, stage, fakes):
         cases = [
