@@ -77,7 +77,7 @@ class TestTheFileOfTheRun:
     def test_the_run_goes_on_and_says_so(self, world, failing, workers):
         result = world.run("--heta-runs-dir=runs", *workers)
         result.assert_outcomes(passed=6)
-        told = [line for line in result.outlines if "[run-unusable]" in line]
+        told = [line for line in result.outlines if "[run-not-kept]" in line]
         assert len(told) == 1
         assert "No space left on device" in told[0]
 

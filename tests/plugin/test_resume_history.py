@@ -237,6 +237,10 @@ class TestDamage:
         file = json.loads((world.path / "report.json").read_text())
         assert file["run"]["damaged_records"] == 2
         assert file["reports"][0]["metadata"]["damaged_records"] == 2
+        # Nothing is asked again for it any more; the file still says what it was made of.
+        assert "[records-damaged]" not in resume(world).stdout.str()
+        assert asked.texts() == []
+        assert world.report()["metadata"]["damaged_records"] == 2
 
     def test_there_is_none(self, world, asked):
         world.run(cache=True)
