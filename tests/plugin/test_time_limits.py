@@ -300,10 +300,9 @@ class KnowledgeBase(KnowledgeBase):
             )
         world.extend_recipe(source)
         world.run("--heta-timeout=0.3", "--heta-warmup=1", ONE_MODE)
-        report = world.report()
-        told = [text for text in report["metadata"]["warnings"] if text.startswith("warming up")]
-        assert told == [
-            "warming up run unit corpus, mode overlap: the query took longer than 0.3 s"
+        assert world.report()["metadata"]["warnings"] == [
+            "[warm-up-failed] warming up run unit corpus, mode overlap:"
+            " the query took longer than 0.3 s"
         ]
 
 
@@ -344,7 +343,7 @@ class KnowledgeBase(KnowledgeBase):
         result = world.run("--heta-build-timeout=0.3", ONE_MODE)
         assert result.ret == pytest.ExitCode.OK
         told = world.report()["metadata"]["warnings"]
-        assert told == [f"run unit corpus could not be closed: {why}"]
+        assert told == [f"[close-failed] run unit corpus could not be closed: {why}"]
 
     def test_where_the_loop_is_blocked_it_is_told(self, world):
         world.extend_recipe(
@@ -354,7 +353,7 @@ class KnowledgeBase(KnowledgeBase):
         world.run("--heta-timeout=0.3", ONE_MODE)
         told = world.report()["metadata"]["warnings"]
         why = "its event loop is blocked by a coroutine"
-        assert told == [f"run unit corpus could not be closed: {why}"]
+        assert told == [f"[close-failed] run unit corpus could not be closed: {why}"]
         assert not (world.path / "closed").exists()
 
     def test_an_ordinary_one_is_closed_after_a_query_was_left_behind(self, world):
