@@ -34,7 +34,6 @@
     │   ├── RunNotFoundError
     │   ├── RunInUseError
     │   ├── RunFormatError
-    │   ├── RecordsDamagedError
     │   └── ResumeRefusedError
     └── InternalError                 what nobody expected
 
@@ -78,7 +77,6 @@ __all__ = [
     "QueryTimeoutError",
     "RecipeInvalidError",
     "RecipeNotFoundError",
-    "RecordsDamagedError",
     "ReportError",
     "ResponseInvalidError",
     "ResumeRefusedError",
@@ -376,12 +374,6 @@ class RunFormatError(RunError):
     """A run was written by a version of this package with another format."""
 
     code = "run-format"
-
-
-class RecordsDamagedError(RunError):
-    """Some of what a run wrote down is damaged; it is told, and never raised."""
-
-    code = "records-damaged"
 
 
 class ResumeRefusedError(RunError):

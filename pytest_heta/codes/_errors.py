@@ -224,12 +224,6 @@ ERRORS: Final = (
         USAGE,
     ),
     Code(
-        "records-damaged",
-        "The session was killed while it wrote, or the disk is damaged.",
-        "Nothing if it was killed, else check the disk: what the records told is asked again.",
-        WARNING,
-    ),
-    Code(
         "resume-refused",
         "Recipe, dataset, evaluators, options or selection changed since the run began.",
         "Undo the change that the line names, or begin a new run.",

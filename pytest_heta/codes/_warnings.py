@@ -137,6 +137,20 @@ WARNINGS: Final = (
         "Results, or responses, are not written down as they come.",
     ),
     Code(
+        "run-not-kept",
+        "The folder of runs, or the file of the run in it, cannot be written.",
+        "Make room, or name another folder by `--heta-runs-dir`. All results are in the report.",
+        WARNING,
+        "The run is in a temporary folder, or `--heta-resume` may not be able to go on with it.",
+    ),
+    Code(
+        "records-damaged",
+        "The session was killed while it wrote, or the disk is damaged.",
+        "Nothing if it was killed, else check the disk: what the records told is asked again.",
+        WARNING,
+        "Some of what earlier sessions of a run wrote down cannot be read.",
+    ),
+    Code(
         "crash-not-traceable",
         "The folder of the run cannot be written.",
         "Make room, or choose another folder for temporary files.",

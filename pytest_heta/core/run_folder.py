@@ -196,6 +196,12 @@ class RunFolder:
         known: dict[str, dict[str, str]] = self._data["fingerprints"]
         return known
 
+    @property
+    def told_damage(self) -> int:
+        """How many damaged records earlier sessions have told of."""
+        counts = [session.get("damaged") for session in self._data["sessions"][:-1]]
+        return max((count for count in counts if isinstance(count, int)), default=0)
+
     def _path_of(self, number: int) -> Path:
         return self.path / f"session-{number}"
 
@@ -247,18 +253,19 @@ class RunFolder:
             self._data["sessions"].pop()
             self._write()
 
-    def end_session(self, *, complete: bool, interrupted: str | None) -> None:
+    def end_session(self, *, complete: bool, interrupted: str | None, damaged: int = 0) -> None:
         """Note how the session ended.
 
         Args:
             complete: Whether every sample has a result without an error.
             interrupted: Why it ended early, None if it did not.
+            damaged: Records that could not be read, of which it tells.
 
         Raises:
             RunError: if it cannot be written.
         """
         self._data["sessions"][-1].update(
-            ended_at=_now(), complete=complete, interrupted=interrupted
+            ended_at=_now(), complete=complete, interrupted=interrupted, damaged=damaged
         )
         self._write()
 

@@ -128,8 +128,8 @@ class Asking:
         index = self._coming.place(item)
         return index is not None and self._prefetch is not None and self._prefetch.is_ready(index)
 
-    def take_problem(self) -> str | None:
-        """Return why something is not as expected; each once, for the next report."""
+    def take_problems(self) -> list[str]:
+        """Return what is not as expected, a line with a code each; once, for the next report."""
         if self._spool.problem is not None and not self._told_problem:
             self._told_problem = True
             problem = f"responses are not written down as they come: {self._spool.problem}"
@@ -139,7 +139,7 @@ class Asking:
             problem = f"what was written may not be on the disk itself: {unsynced}"
             self._problems.append(coded("results-not-kept", problem))
         problems, self._problems = self._problems, []
-        return "; ".join(problems) or None
+        return problems
 
     @property
     def asks_here(self) -> bool:

@@ -104,10 +104,10 @@ class ResultCollector:
         if closing is not None:
             label, unit_id, problem = closing
             self.closing.setdefault(label, {})[unit_id] = problem
-        warning = carried.get("heta_warning")
-        if warning is not None:
-            label, text = warning
-            self.warnings.setdefault(label, {})[text] = None
+        warnings = carried.get("heta_warnings")
+        if warnings is not None:
+            label, *texts = warnings
+            self.warnings.setdefault(label, {}).update(dict.fromkeys(texts))
         concurrency = carried.get("heta_concurrency")
         if concurrency is not None:
             label, at_once = concurrency

@@ -198,7 +198,8 @@ class ConclusionPlugin:
         _sync.sync()
         problem = _sync.take_problem()
         if problem is not None:
-            self.problems.append(f"heta: what was written may not be on the disk itself: {problem}")
+            text = f"what was written may not be on the disk itself: {problem}"
+            self.problems.append(f"heta: {coded('results-not-kept', text)}")
 
     def _emit(
         self,

@@ -6,11 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_heta.codes import coded
-from pytest_heta.errors import RecordsDamagedError
 from pytest_heta.models import ModeSummary
 from pytest_heta.plugin.recording import Recording
 
-__all__ = ["concurrency_of", "damage_line", "facts_of_run", "history_of", "mixed_concurrency"]
+__all__ = [
+    "concurrency_of",
+    "damage_line",
+    "facts_of_run",
+    "history_of",
+    "keeping_line",
+    "mixed_concurrency",
+]
 
 
 def facts_of_run(recording: Recording) -> dict[str, Any]:
@@ -75,14 +81,23 @@ def mixed_concurrency(recording: Recording, label: str) -> str | None:
 
 
 def damage_line(recording: Recording) -> str | None:
-    """Return what to say of records that cannot be read, None if there are none."""
-    count = recording.damaged
-    if not count:
+    """Return what to say of records that cannot be read, None if all of it has been said."""
+    count = recording.damaged - recording.told_damage
+    if count <= 0:
         return None
     pieces = "record is" if count == 1 else "records are"
-    error = RecordsDamagedError(
-        f"{count} {pieces} damaged and left out; what they told is asked again",
-        where=f"run {recording.run_id}",
-        hint="nothing is to be done about it if the session was killed, else check the disk",
+    return coded(
+        "records-damaged",
+        f"run {recording.run_id}: {count} {pieces} damaged and left out, what they told is asked"
+        " again; check the disk, unless a session was killed",
     )
-    return str(error)
+
+
+def keeping_line(recording: Recording) -> str | None:
+    """Return why a run is not kept as runs are, None if it is."""
+    if recording.problem is None:
+        return None
+    told = f"run {recording.run_id}: {recording.problem}"
+    if recording.is_temporary:
+        told += "; it is in a temporary folder: choose another by --heta-runs-dir"
+    return coded("run-not-kept", told)

@@ -6,10 +6,10 @@ This module is imported by every pytest session, so it imports nothing heavy.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, get_args
 
 import pytest
 
@@ -31,6 +31,8 @@ __all__ = [
     "usage_error",
     "wants_listing",
 ]
+
+T = TypeVar("T")
 
 # The core has these types, too; to import it here would cost every session.
 GateSubset = Literal["skip", "decide", "fail"]
@@ -156,6 +158,17 @@ class _Reader:
             refuse(where, f"{value!r} is not a whole number of at least {least}")
         return number
 
+    def parsed(self, name: str, parse: Callable[[str], T | None], what: str) -> T | None:
+        """Return what a value means; refuse one that ``parse`` returns None for."""
+        given = self.text(name)
+        if given is None:
+            return None
+        value, where = given
+        found = parse(value)
+        if found is None:
+            refuse(where, f"{value!r} is not {what}")
+        return found
+
     def choice(self, name: str, allowed: Sequence[str]) -> Any:
         """Return one of the values of a ``Literal``, or None."""
         given = self.text(name)
@@ -238,8 +251,10 @@ def read_options(config: pytest.Config) -> RunOptions:
         strict=reader.flag("strict"),
         offline=reader.flag("offline"),
         concurrency=reader.number("concurrency", least=1),
-        timeout=_seconds(reader, "timeout"),
-        build_timeout=_seconds(reader, "build-timeout"),
+        timeout=reader.parsed("timeout", _parse_seconds, "a positive number of seconds"),
+        build_timeout=reader.parsed(
+            "build-timeout", _parse_seconds, "a positive number of seconds"
+        ),
         retries=reader.number("retries", least=0),
         rate=_rate(reader),
         protocol=reader.choice("protocol", get_args(Protocol)) or "auto",
@@ -271,43 +286,23 @@ def _limit_and_sample(reader: _Reader) -> tuple[int | None, int | None]:
 
 
 def _cache_size(reader: _Reader) -> int | None:
-    given = reader.text("cache-size")
-    if given is None:
-        return None
-    from pytest_heta.core._size import parse_size  # noqa: PLC0415 - seldom needed
+    from pytest_heta.core._size import parse_size  # noqa: PLC0415 - not without a recipe
 
-    value, where = given
-    size = parse_size(value)
-    if size is None:
-        refuse(where, f"{value!r} is not a size such as 500MB or 2GiB")
-    return size
-
-
-def _seconds(reader: _Reader, name: str) -> float | None:
-    given = reader.text(name)
-    if given is None:
-        return None
-    value, where = given
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        refuse(where, f"{value!r} is not a positive number of seconds")
-    return seconds
+    return reader.parsed("cache-size", parse_size, "a size such as 500MB or 2GiB")
 
 
 def _rate(reader: _Reader) -> float | None:
-    given = reader.text("rate")
-    if given is None:
-        return None
-    from pytest_heta.core.pace import parse_rate  # noqa: PLC0415 - seldom needed
+    from pytest_heta.core.pace import parse_rate  # noqa: PLC0415 - not without a recipe
 
-    value, where = given
-    per_second = parse_rate(value)
-    if per_second is None:
-        refuse(where, f"{value!r} is not a rate such as 10/s, 300/min or 5000/h")
-    return per_second
+    return reader.parsed("rate", parse_rate, "a rate such as 10/s, 300/min or 5000/h")
+
+
+def _parse_seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if 0 < seconds < float("inf") else None
 
 
 def _modes(reader: _Reader) -> tuple[str, ...]:

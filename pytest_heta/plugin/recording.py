@@ -48,13 +48,14 @@ class Recording:
     Attributes:
         problem: Why this run is not kept as runs are: its folder, or its file, cannot be
             written; None if all is well.
+        is_temporary: Whether its folder is one of the system's temporary ones.
     """
 
     def __init__(self, run: Run, given: Mapping[str, Any]) -> None:
         self._run = run
         self._given = given
         self._folder: RunFolder | None = None
-        self._is_temporary = False
+        self.is_temporary = False
         self._is_complete = False
         self._recorded: RecordedRun | None = None
         self._dead: set[str] = set()
@@ -149,7 +150,7 @@ class Recording:
         """What ``--heta-resume`` takes to go on with this run, None if it has not begun."""
         if self._folder is None:
             return None
-        return str(self._folder.path) if self._is_temporary else self._folder.run_id
+        return str(self._folder.path) if self.is_temporary else self._folder.run_id
 
     @property
     def sessions(self) -> list[dict[str, Any]]:
@@ -165,6 +166,11 @@ class Recording:
         recorded = self.recorded
         return ended.damaged + (0 if recorded is None else recorded.damaged)
 
+    @property
+    def told_damage(self) -> int:
+        """How many of them earlier sessions have told of."""
+        return 0 if self._folder is None else self._folder.told_damage
+
     def note_concurrency(self, label: str, at_once: int) -> None:
         """Note how many queries of a plan are asked at the same time."""
         with self._noting():
@@ -176,7 +182,7 @@ class Recording:
         try:
             yield
         except RunError as error:
-            self.problem = self.problem or str(error)
+            self.problem = self.problem or error.message
 
     def check(self) -> None:
         """Refuse a run to resume that is not there, before anything is collected.
@@ -249,10 +255,9 @@ class Recording:
                 return RunFolder.create(parent, run_id=run_id)
             except HetaError as error:
                 if self._run.options.runs_dir is not None:
-                    known = error if isinstance(error, HetaError) else RunError(str(error))
-                    raise usage_error(known, self._source) from error
-                self.problem = exception_text(error)
-        self._is_temporary = True
+                    raise
+                self.problem = error.message
+        self.is_temporary = True
         return RunFolder.create(Path(tempfile.mkdtemp(prefix="pytest-heta-run-")), run_id=run_id)
 
     @cached_property
@@ -316,7 +321,9 @@ class Recording:
         if self._folder is not None:
             self._is_complete = complete
             with self._noting():
-                self._folder.end_session(complete=complete, interrupted=interrupted)
+                self._folder.end_session(
+                    complete=complete, interrupted=interrupted, damaged=self.damaged
+                )
 
     def close(self) -> None:
         """Let go of the folder; one that nobody can go on with, or has to, is removed."""
@@ -327,9 +334,9 @@ class Recording:
             with suppress(RunError):
                 self._folder.drop_session()
         self._folder.release()
-        if is_empty or (self._is_temporary and self._is_complete):
+        if is_empty or (self.is_temporary and self._is_complete):
             path = self._folder.path
-            shutil.rmtree(path.parent if self._is_temporary else path, ignore_errors=True)
+            shutil.rmtree(path.parent if self.is_temporary else path, ignore_errors=True)
 
 
 def _kept_documents(sessions: Iterable[Path]) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from time import time
 from typing import Any
 
 import pytest
@@ -46,19 +45,19 @@ class ReplayPlugin:
         payload = recorded.result(unit.entry.plan.label, sample_of(item))
         if payload is None:
             return None
-        start, hooks = time(), item.ihook
+        hooks = item.ihook
         hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        self._report_setup(item, start)
+        self._report_setup(item)
         self._report_call(item, unit, payload)
         self._tear_down(item, nextitem)
         hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
 
     @staticmethod
-    def _report_setup(item: pytest.Item, start: float) -> None:
-        report = _phases.light_report(
-            item, "setup", duration=0.0, start=start, stop=start, is_read=True
-        )
+    def _report_setup(item: pytest.Item) -> None:
+        # Plugins such as pytest-rerunfailures begin their notes about an item with this report.
+        call = pytest.CallInfo.from_call(lambda: None, when="setup")
+        report = item.ihook.pytest_runtest_makereport(item=item, call=call)
         item.ihook.pytest_runtest_logreport(report=report)
 
     def _report_call(self, item: pytest.Item, unit: UnitNode, payload: bytes) -> None:

@@ -82,9 +82,9 @@ class ReportPlugin:
         problem = _taken(unit.stash, CLOSING)
         if problem is not None:
             report.heta_closing = [unit.entry.plan.label, unit.unit.unit_id, problem]  # type: ignore[attr-defined]
-        warning = asking_of(unit.config).take_problem()
-        if warning is not None:
-            report.heta_warning = [unit.entry.plan.label, warning]  # type: ignore[attr-defined]
+        warnings = asking_of(unit.config).take_problems()
+        if warnings:
+            report.heta_warnings = [unit.entry.plan.label, *warnings]  # type: ignore[attr-defined]
 
     def _take_result_along(
         self,

@@ -10,7 +10,7 @@ import pytest
 from pytest_heta.codes import coded
 from pytest_heta.plugin.collector import ResultCollector
 from pytest_heta.plugin.conclusion import ConclusionPlugin
-from pytest_heta.plugin.history import damage_line
+from pytest_heta.plugin.history import damage_line, keeping_line
 from pytest_heta.plugin.state import Run
 from pytest_heta.reports import (
     gate_line,
@@ -84,12 +84,9 @@ class TerminalPlugin:
         if reused:
             whose = "earlier sessions" if recording.resumes else "workers that died"
             write(f"heta: {reused} from {whose} of run {recording.run_id}")
-        if recording.problem is not None:
-            problem = plain_text(recording.problem)
-            write(f"heta: warning: the run is not kept as runs are: {problem}", yellow=True)
-        damage = damage_line(recording)
-        if damage is not None:
-            write(f"heta: warning: {damage}", yellow=True)
+        for warning in (keeping_line(recording), damage_line(recording)):
+            if warning is not None:
+                write(f"heta: warning: {plain_text(warning)}", yellow=True)
         if end.missing or end.failed:
             counts = [(end.missing, "missing"), (end.failed, "failed by an error")]
             told = " and ".join(f"{count} {what}" for count, what in counts if count)

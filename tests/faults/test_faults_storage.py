@@ -171,6 +171,7 @@ class TestAFolderThatNobodyMayWrite:
         # pytest warns of it, too.
         ended = fault_world.run("-Wdefault", fault={}, runs=None, preexec_fn=obedient)
         assert ended.code == 0
+        assert ended.has_line("heta: warning: [run-not-kept] run ", "Permission denied")
         assert comparable(fault_world.report()) == undisturbed
 
     def test_since_the_middle_of_the_run(self, fault_world, obedient, check_resumed):

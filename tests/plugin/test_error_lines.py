@@ -401,12 +401,11 @@ def test_what_fails_a_sample_is_one_line(world, wrong, workers):
     assert_no_traceback(result)
 
 
-@either_way
-@pytest.mark.parametrize("flag", ["--heta-debug", "-vv"])
+@pytest.mark.parametrize("flags", [("-vv",), ("--heta-debug", "-n2")], ids=" ".join)
 @parametrized({name: wrong for name, wrong in FAILED.items() if wrong.source})
-def test_the_traceback_of_a_sample_is_shown_when_debugging(world, wrong, workers, flag):
+def test_the_traceback_of_a_sample_is_shown_when_debugging(world, wrong, flags):
     wrong.prepare(world)
-    result = world.run("--heta-mode=overlap", flag, *wrong.arguments, *workers)
+    result = world.run("--heta-mode=overlap", *flags, *wrong.arguments)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert wrong.source in result.stdout.str()
 

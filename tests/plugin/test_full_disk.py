@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_heta.core import _sync
 from pytest_heta.core._appended import AppendedFile
 from pytest_heta.core.run_folder import RunFolder
 from pytest_heta.core.spool import Spool
@@ -31,6 +32,18 @@ def test_results_are_whole_when_responses_cannot_be_spooled(world, full):
     assert len(warnings) == 1
     assert "No space left on device" in warnings[0]
     assert len(report["case_results"]) == report["metadata"]["planned_samples"]
+
+
+def test_each_thing_that_is_not_written_down_is_a_line_of_its_own(world, full, monkeypatch):
+    found = iter(["OSError: [Errno 5] Input/output error"])
+    monkeypatch.setattr(_sync, "take_problem", lambda: next(found, None))
+    world.run().assert_outcomes(passed=6)
+    full_disk, bad_disk = world.report()["metadata"]["warnings"]
+    assert full_disk.startswith("[results-not-kept] responses are not written down as they come: ")
+    assert bad_disk == (
+        "[results-not-kept] what was written may not be on the disk itself:"
+        " OSError: [Errno 5] Input/output error"
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -77,7 +90,7 @@ class TestTheFileOfTheRun:
     def test_the_run_goes_on_and_says_so(self, world, failing, workers):
         result = world.run("--heta-runs-dir=runs", *workers)
         result.assert_outcomes(passed=6)
-        told = [line for line in result.outlines if "[run-unusable]" in line]
+        told = [line for line in result.outlines if "[run-not-kept]" in line]
         assert len(told) == 1
         assert "No space left on device" in told[0]
 

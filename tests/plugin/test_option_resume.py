@@ -118,23 +118,6 @@ class TestEnded:
         assert after["config_snapshot"]["concurrency"] == before["config_snapshot"]["concurrency"]
         assert (world.path / "junit.xml").read_text().count("<testcase") == 12
 
-    def test_by_a_failing_evaluator(self, world, asked, run_elsewhere):
-        judge = """
-        class Judge:
-            name = "judge"
-            async def evaluate(self, *, case, response):
-                import os
-                if os.environ.get("DO") and case.case_id == "c3":
-                    raise ValueError("no judgment")
-                return 1.0
-        """
-        world.suite(before=judge, evaluators="[Judge()]")
-        run_elsewhere(do="pass").assert_outcomes(passed=11, failed=1)
-        asked.texts()
-        resume(world).assert_outcomes(passed=12)
-        assert asked.texts() == []
-        assert world.report()["mode_summaries"]["overlap"]["metrics"]["judge"]["mean"] == 1.0
-
 
 class TestRefused:
     @pytest.mark.parametrize(

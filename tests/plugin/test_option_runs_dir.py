@@ -1,5 +1,8 @@
 """``--heta-runs-dir``: where runs keep their results."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 
@@ -37,3 +40,24 @@ def test_a_folder_that_is_a_file(world):
     result = world.run("--heta-runs-dir=runs")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: [[]run-unusable] --heta-runs-dir, *"])
+
+
+def test_where_the_default_is_no_folder_the_run_is_in_a_temporary_one(world):
+    (world.path / ".pytest_cache" / "d").mkdir(parents=True)
+    (world.path / ".pytest_cache" / "d" / "heta-runs").write_text("")
+    world.extend_recipe("""
+    class Recipe(Recipe):
+        def create(self, **arguments):
+            raise OSError("no index")
+    recipe = Recipe()
+    """)
+    result = world.run(cache=True)
+    told = [line for line in result.outlines if "[run-not-kept]" in line]
+    assert len(told) == 1
+    assert told[0].startswith("heta: warning: [run-not-kept] run ")
+    assert "FileExistsError" in told[0]
+    assert told[0].endswith("choose another by --heta-runs-dir")
+    (how,) = [line for line in result.outlines if "to run only those" in line]
+    folder = Path(how.partition("--heta-resume=")[2])
+    assert folder.is_dir()
+    shutil.rmtree(folder.parent)

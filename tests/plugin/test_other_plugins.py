@@ -112,6 +112,19 @@ def test_anyio(world):
 
 
 @needs("pytest_rerunfailures")
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "distributed"])
+@pytest.mark.parametrize("reruns", [(), ("--reruns=2",)], ids=["", "reruns"])
+def test_rerunfailures_beside_recorded_results(world, workers, reruns):
+    """Nothing can come of running them again: they are reported, also those of a miss."""
+    world.suite(evaluators='["recall@1>=0.5"]')
+    arguments = ("--heta-fail-on=miss", *reruns, *workers)
+    world.run("--heta-fail-on=miss", cache=True).assert_outcomes(passed=3, failed=3)
+    before = world.report()["score_summary"]
+    world.run("--heta-resume", *arguments, cache=True).assert_outcomes(passed=3, failed=3)
+    assert world.report()["score_summary"] == before
+
+
+@needs("pytest_rerunfailures")
 def test_rerun_of_a_failed_case(world, builds):
     world.extend_recipe(FLAKY)
     result = world.run("--reruns=3", "--junitxml=junit.xml")

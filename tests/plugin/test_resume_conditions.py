@@ -147,25 +147,22 @@ class TestWhatMayChange:
 
 class TestTheWhole:
     @pytest.mark.parametrize(
-        ("arguments", "code"),
+        ("option", "workers", "code"),
         [
-            (("--heta-gate=overlap.recall@1 >= 1",), 0),
-            (("--heta-gate=overlap.recall@1 < 1",), 1),
-            (("--heta-fail-on=miss",), 1),
+            ("--heta-gate=overlap.recall@1 < 1", (), 0),
+            ("--heta-gate=overlap.recall@1 >= 1", ("-n2",), 1),
+            ("--heta-fail-on=miss", (), 1),
+            ("--heta-fail-on=miss", ("-n2",), 1),
         ],
     )
-    @WORKERS
-    def test_a_finished_run_ends_as_it_did(self, world, asked, arguments, code, workers):
-        world.suite(evaluators='["recall@1"]' if "gate" in arguments[0] else '["recall@1>=1.1"]')
-        if code and "miss" in arguments[0]:
-            world.dataset(
-                [{**asked.cases[0], "evidence": ["d1"]}, *asked.cases[1:]], asked.documents
-            )
-            world.suite(evaluators='["recall@1>=0.5"]')
-        assert world.run(*arguments, cache=True).ret == code
+    def test_a_finished_run_ends_as_it_did(self, world, asked, option, workers, code):
+        cases = [{**asked.cases[0], "evidence": ["d1"]}, *asked.cases[1:]]  # one is a miss
+        world.dataset(cases, asked.documents)
+        world.suite(evaluators='["recall@1>=0.5"]')
+        assert world.run(option, cache=True).ret == code
         before = world.report()
         assert (len(asked.texts()), asked.builds()) == (12, 1)
-        assert resume(world, *arguments, *workers).ret == code
+        assert resume(world, option, *workers).ret == code
         assert (asked.texts(), asked.builds()) == ([], 0)
         after = world.report()
         assert after["gates"] == before["gates"]

@@ -81,8 +81,10 @@ class TestAttempts:
                 return 1.0
         """
         world.suite(before=judge, evaluators="[Judge()]")
-        run_elsewhere(do="pass")
+        run_elsewhere(do="pass").assert_outcomes(passed=11, failed=1)
+        asked.texts()
         resume(world, "--junitxml=junit.xml").assert_outcomes(passed=12)
+        assert asked.texts() == []
         metadata = metadata_of(world, "c3")
         assert (metadata["attempts"], metadata["reused_response"]) == (1, True)
         (attempt,) = metadata["earlier_attempts"]
@@ -92,6 +94,7 @@ class TestAttempts:
         summary = world.report()["mode_summaries"]["overlap"]
         counts = [summary[n] for n in ("reused_samples", "reused_responses", "attempts")]
         assert counts == [11, 1, 12]
+        assert summary["metrics"]["judge"]["mean"] == 1.0
         assert properties(world, "c3")["heta_reused"] == "response"
         assert properties(world, "c2")["heta_reused"] == "result"
 
@@ -237,6 +240,10 @@ class TestDamage:
         file = json.loads((world.path / "report.json").read_text())
         assert file["run"]["damaged_records"] == 2
         assert file["reports"][0]["metadata"]["damaged_records"] == 2
+        # Nothing is asked again for it any more; the file still says what it was made of.
+        assert "[records-damaged]" not in resume(world).stdout.str()
+        assert asked.texts() == []
+        assert world.report()["metadata"]["damaged_records"] == 2
 
     def test_there_is_none(self, world, asked):
         world.run(cache=True)

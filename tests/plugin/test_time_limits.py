@@ -64,6 +64,7 @@ class JsonlBenchmark(JsonlBenchmark):
 """
 
 ONE_MODE = "--heta-mode=overlap"
+LATE = "the query took longer than 0.3 s"
 
 
 def scores_of(world, case_id):
@@ -301,15 +302,8 @@ class KnowledgeBase(KnowledgeBase):
             )
         world.extend_recipe(source)
         world.run("--heta-timeout=0.3", "--heta-warmup=1", ONE_MODE)
-        report = world.report()
-        told = [
-            text for text in report["metadata"]["warnings"] if text.startswith("[warm-up-failed]")
-        ]
-        assert told == [
-            (
-                "[warm-up-failed] warming up run unit corpus, mode overlap:"
-                " the query took longer than 0.3 s"
-            )
+        assert world.report()["metadata"]["warnings"] == [
+            f"[warm-up-failed] warming up run unit corpus, mode overlap: {LATE}"
         ]
 
 
@@ -457,31 +451,38 @@ def alone(world, tmp_path):
     return Alone(world, tmp_path)
 
 
-LEFT_BEHIND = {
-    "ordinary": "def query(self, *a, **k): threading.Event().wait()",
-    "in a thread": (
-        "async def query(self, *a, **k):\n        await asyncio.to_thread(threading.Event().wait)"
-    ),
-    "blocking": "async def query(self, *a, **k): threading.Event().wait()",
-    "stubborn": (
-        "async def query(self, *a, **k):\n"
-        "        while True:\n"
-        "            try:\n"
-        "                await asyncio.Event().wait()\n"
-        "            except asyncio.CancelledError:\n"
-        "                pass"
-    ),
-}
+LEFT_BEHIND_ORDINARY = """
+import threading
+
+class KnowledgeBase(KnowledgeBase):
+    def query(self, text, *, mode, top_k, options=None):
+        threading.Event().wait()
+"""
+LEFT_BEHIND_ASYNCHRONOUS = """
+import asyncio, threading
+
+class KnowledgeBase(KnowledgeBase):
+    async def query(self, text, *, mode, top_k, options=None):
+        if text == "apple pie":  # goes on in a thread
+            await asyncio.to_thread(threading.Event().wait)
+        while text == "bike repair":  # does not let itself be cancelled
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                pass
+        threading.Event().wait()  # blocks the event loop
+"""
 
 
-@pytest.mark.parametrize("source", LEFT_BEHIND.values(), ids=LEFT_BEHIND.keys())
+@pytest.mark.parametrize(
+    "source", [LEFT_BEHIND_ORDINARY, LEFT_BEHIND_ASYNCHRONOUS], ids=["ordinary", "asynchronous"]
+)
 def test_the_process_does_not_wait_for_what_was_left_behind(world, alone, source):
-    world.extend_recipe(
-        f"import asyncio, threading\n\nclass KnowledgeBase(KnowledgeBase):\n    {source}\n"
-    )
-    result = alone.run("--heta-timeout=0.3")
-    result.assert_outcomes(failed=3)
-    assert {error_type for error_type, _ in errors(world).values()} == {"timeout"}
+    world.extend_recipe(source)
+    alone.run("--heta-timeout=0.3", "--heta-concurrency=1").assert_outcomes(failed=3)
+    came = errors(world).values()
+    assert {error_type for error_type, _ in came} == {"timeout"}
+    assert all(message.startswith(f"[query-timeout] {LATE}") for _, message in came)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the sleep of C's library")
