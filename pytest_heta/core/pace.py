@@ -37,6 +37,8 @@ MOST_GIVEN_UP: Final = 25
 
 
 _SECONDS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0}
+_SLOWEST: Final = 1e-9
+"""Calls per second; clocks cannot wait much longer between two."""
 
 
 class Pace:
@@ -196,7 +198,10 @@ def parse_rate(text: str) -> float | None:
     except ValueError:
         return None
     seconds = _SECONDS.get(unit.strip() if slash else "s")
-    return count / seconds if seconds and 0 < count < math.inf else None
+    if not seconds or not 0 < count < math.inf:
+        return None
+    rate = count / seconds
+    return rate if rate >= _SLOWEST else None
 
 
 @dataclass(frozen=True, slots=True)

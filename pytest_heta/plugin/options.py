@@ -41,6 +41,11 @@ Responses = Literal["ids", "short", "full"]
 Protocol = Literal["auto", "pytest"]
 Split = Literal["auto", "never"]
 
+_MOST_SECONDS: Final = 1_000_000_000
+"""Threads cannot wait for more than some nine times as long."""
+
+_SECONDS: Final = f"a positive number of seconds up to {_MOST_SECONDS}"
+
 VERY_VERBOSE: Final = 2
 """``-vv`` shows tracebacks of users' code, and cases that missed; below it an error is one line."""
 
@@ -198,7 +203,10 @@ def usage_error(error: HetaError, source: str | None = None) -> pytest.UsageErro
         error: The error.
         source: The option that it came by, if that is not its place already.
     """
-    usage = pytest.UsageError(str(error if source is None else error.blaming(source)))
+    from pytest_heta.reports import plain_text  # noqa: PLC0415 - seldom needed
+
+    # pytest writes it to the terminal as it is.
+    usage = pytest.UsageError(plain_text(error if source is None else error.blaming(source)))
     usage.__cause__ = error
     return usage
 
@@ -221,7 +229,6 @@ def read_options(config: pytest.Config) -> RunOptions:
     reader = _Reader(config)
     limit, sample = _limit_and_sample(reader)
     baseline = reader.text("baseline")
-    cache_dir = reader.text("cache-dir")
     show = reader.text("show")
     gates = [(text, "command line") for text in config.getoption("heta_gate") or ()]
     gates += [(text, "ini") for text in _lines(config, "heta_gate")]
@@ -251,25 +258,34 @@ def read_options(config: pytest.Config) -> RunOptions:
         strict=reader.flag("strict"),
         offline=reader.flag("offline"),
         concurrency=reader.number("concurrency", least=1),
-        timeout=reader.parsed("timeout", _parse_seconds, "a positive number of seconds"),
-        build_timeout=reader.parsed(
-            "build-timeout", _parse_seconds, "a positive number of seconds"
-        ),
+        timeout=reader.parsed("timeout", _parse_seconds, _SECONDS),
+        build_timeout=reader.parsed("build-timeout", _parse_seconds, _SECONDS),
         retries=reader.number("retries", least=0),
         rate=_rate(reader),
         protocol=reader.choice("protocol", get_args(Protocol)) or "auto",
         split=reader.choice("split", get_args(Split)) or "auto",
-        cache_dir=cache_dir[0] if cache_dir else None,
+        cache_dir=_folder(reader, "cache-dir"),
         cache_size=_cache_size(reader),
         rebuild=reader.flag("rebuild"),
         resume=_value(reader.text("resume")),
-        runs_dir=_value(reader.text("runs-dir")),
+        runs_dir=_folder(reader, "runs-dir"),
         debug=reader.flag("debug") or config.get_verbosity() >= VERY_VERBOSE,
     )
 
 
 def _value(given: tuple[str, str] | None) -> str | None:
     return None if given is None else given[0]
+
+
+def _folder(reader: _Reader, name: str) -> str | None:
+    given = reader.text(name)
+    if given is None:
+        return None
+    value, where = given
+    if not value.strip():
+        # A variable that is not set; what is written must not go wherever one stands.
+        refuse(where, f"{value!r} names no folder")
+    return value
 
 
 def _limit_and_sample(reader: _Reader) -> tuple[int | None, int | None]:
@@ -302,7 +318,7 @@ def _parse_seconds(text: str) -> float | None:
         seconds = float(text)
     except ValueError:
         return None
-    return seconds if 0 < seconds < float("inf") else None
+    return seconds if 0 < seconds <= _MOST_SECONDS else None
 
 
 def _modes(reader: _Reader) -> tuple[str, ...]:
@@ -327,7 +343,7 @@ def _query_options(reader: _Reader) -> tuple[tuple[str, Any], ...]:
 def _json_or_text(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=lambda name: name)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -240,6 +240,8 @@ class TestRate:
     def test_a_rate_is_read(self, text, per_second):
         assert parse_rate(text) == per_second
 
-    @pytest.mark.parametrize("text", ["", "/s", "0/s", "-1/s", "nan/s", "inf", "10/", "5/day", "x"])
+    @pytest.mark.parametrize(
+        "text", ["", "/s", "0/s", "-1/s", "nan/s", "inf", "10/", "5/day", "x", "1e-300"]
+    )
     def test_anything_else_is_none(self, text):
         assert parse_rate(text) is None

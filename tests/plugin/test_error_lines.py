@@ -469,3 +469,16 @@ def test_a_report_that_cannot_be_written_at_the_end_is_one_line(world):
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["?report-invalid? *report.json: cannot write the report: *; *"])
     assert_no_traceback(result)
+
+
+def test_what_stops_a_run_holds_no_control_characters(world):
+    line = world.usage_error("--heta-baseline=\x1b[31mgone.json")
+    assert "\x1b" not in line
+    assert r"--heta-baseline, \x1b[31mgone.json: " in line
+
+
+@pytest.mark.parametrize("option", ["--heta-cache-dir", "--heta-runs-dir"])
+@pytest.mark.parametrize("value", ["", " "])
+def test_a_folder_without_a_name_is_refused(world, option, value):
+    assert world.usage_error(f"{option}={value}") == f"{option}: {value!r} names no folder"
+    assert not list(world.path.glob(" "))

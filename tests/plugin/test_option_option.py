@@ -86,3 +86,10 @@ def test_what_is_not_key_and_value_is_refused(world, value):
 def test_a_wrong_option_of_the_ini_file_is_refused_by_its_key(world):
     world.ini("heta_option = rrf_k")
     assert world.usage_error() == "heta_option: 'rrf_k' is not of the form KEY=VALUE"
+
+
+def test_a_value_too_deep_for_json_is_text(world):
+    deep = "[" * 20_000
+    result = world.run("--heta-mode=overlap", "--heta-limit=1", f"--heta-option=depth={deep}")
+    result.assert_outcomes(passed=1)
+    assert options_asked(world) == {"depth": deep}

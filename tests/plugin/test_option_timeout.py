@@ -70,4 +70,13 @@ def test_an_ordinary_knowledge_base_stays_in_one_thread(world):
 def test_it_is_a_positive_number(world, value):
     result = world.run(f"--heta-timeout={value}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*--heta-timeout: '{value}' is not a positive number of seconds"])
+    result.stderr.fnmatch_lines(
+        [f"*--heta-timeout: '{value}' is not a positive number of seconds up to 1000000000"]
+    )
+
+
+@pytest.mark.parametrize("option", ["--heta-timeout", "--heta-build-timeout"])
+def test_what_no_clock_can_wait_for_is_refused(world, option):
+    refused = f"{option}: '1e300' is not a positive number of seconds up to 1000000000"
+    assert world.usage_error(f"{option}=1e300") == refused
+    world.run(f"{option}=1e9", "--heta-mode=overlap").assert_outcomes(passed=3)
