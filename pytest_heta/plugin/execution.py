@@ -37,6 +37,7 @@ __all__ = [
     "CLOSING",
     "DATASET",
     "DETAILS",
+    "IS_REPLAYED",
     "LATENCY",
     "PAYLOAD",
     "RESULT",
@@ -61,6 +62,9 @@ CLOSING: Final = pytest.StashKey[str]()
 
 WAS_BUILT: Final = pytest.StashKey[bool]()
 """Whether a unit's knowledge base was built by the plugin, or another was reported."""
+
+IS_REPLAYED: Final = pytest.StashKey[bool]()
+"""Whether an item's recorded result is reported again, without its fixtures."""
 
 DATASET: Final = pytest.StashKey[dict[str, Any]]()
 """What staging the documents found out, beside a unit's build."""

@@ -12,6 +12,7 @@ from pytest_heta.models import EvaluationCaseResult
 from pytest_heta.plugin import _phases
 from pytest_heta.plugin.collect import UnitNode, sample_of, unit_node_of
 from pytest_heta.plugin.execution import (
+    IS_REPLAYED,
     CaseOutcome,
     fail_on_of,
     failure_message,
@@ -55,6 +56,7 @@ class ReplayPlugin:
 
     @staticmethod
     def _report_setup(item: pytest.Item) -> None:
+        item.stash[IS_REPLAYED] = True  # no fixture of it was set up
         # Plugins such as pytest-rerunfailures begin their notes about an item with this report.
         call = pytest.CallInfo.from_call(lambda: None, when="setup")
         report = item.ihook.pytest_runtest_makereport(item=item, call=call)

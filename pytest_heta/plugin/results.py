@@ -23,6 +23,7 @@ from pytest_heta.plugin.execution import (
     CLOSING,
     DATASET,
     DETAILS,
+    IS_REPLAYED,
     LATENCY,
     PAYLOAD,
     RESULT,
@@ -56,15 +57,17 @@ class ReportPlugin:
         if unit is None:
             return report
         if call.when == "setup":
-            self._take_build_along(unit, report)
+            self._take_build_along(item, unit, report)
         if call.when == "teardown":
             self._take_closing_along(unit, report)
         else:
             self._take_result_along(item, unit, call, report)
         return report
 
-    def _take_build_along(self, unit: UnitNode, report: pytest.TestReport) -> None:
-        if report.passed and WAS_BUILT not in unit.stash:
+    def _take_build_along(
+        self, item: pytest.Item, unit: UnitNode, report: pytest.TestReport
+    ) -> None:
+        if report.passed and WAS_BUILT not in unit.stash and IS_REPLAYED not in item.stash:
             # Somebody's fixture: nothing is known of what is asked there.
             unit.stash[WAS_BUILT] = False
             report.heta_overridden = [unit.entry.plan.label, unit.unit.unit_id]  # type: ignore[attr-defined]

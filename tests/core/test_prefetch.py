@@ -3,6 +3,7 @@
 
 import asyncio
 import concurrent.futures
+import inspect
 import json
 import queue
 import sys
@@ -516,6 +517,32 @@ class TestFailures:
         ahead = ask(query, 6, concurrency=1)
         answers = take_all(ahead, 6)
         assert answered(answers) == [f"q{number}" for number in range(6)]
+
+    @pytest.mark.parametrize("timeout_s", [None, 60])
+    def test_a_coroutine_that_comes_after_it_was_closed_is_never_begun(self, ask, timeout_s):
+        go_on, blocks = threading.Event(), threading.Event()
+        threads, coroutines = [], []
+
+        async def answer(text):
+            return response(text)
+
+        def query(text):
+            coroutine = answer(text)
+            if number_of(text) == 1:
+                threads.append(threading.current_thread())
+                coroutines.append(coroutine)
+                blocks.set()
+                go_on.wait(DEADLOCK_S)
+            return coroutine
+
+        ahead = ask(query, 2, concurrency=2, timeout_s=timeout_s)
+        in_time(ahead.take, 0)
+        assert blocks.wait(DEADLOCK_S)
+        in_time(ahead.close)
+        go_on.set()
+        threads[0].join(DEADLOCK_S)
+        # Else Python complains about it, wherever it happens to be collected.
+        assert [inspect.getcoroutinestate(each) for each in coroutines] == [inspect.CORO_CLOSED]
 
     def test_nothing_is_asked_after_it_was_closed_though_a_query_blocks(self, ask):
         begun, go_on, asked = threading.Event(), threading.Event(), []

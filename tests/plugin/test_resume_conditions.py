@@ -210,7 +210,7 @@ class TestRunsThatCannotBeOpened:
     @pytest.mark.parametrize("name", ["x" * 5000, "con", "a:b|c", "../x", "x. ", "中"])
     def test_one_of_an_odd_name(self, world, name):
         line = world.usage_error(f"--heta-resume={name}")
-        assert line.startswith("--heta-resume: [run-not-found] there is no run ")
+        assert line.startswith("[run-not-found] --heta-resume: there is no run ")
 
 
 KILLING = """

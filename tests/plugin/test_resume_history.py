@@ -203,7 +203,9 @@ class TestSessions:
         assert world.report()["config_snapshot"]["concurrency"] == 2
         monkeypatch.setenv("DO", "")
         result = resume(world, "--heta-concurrency=3")
-        result.stdout.fnmatch_lines(["warning: latencies *(2 in session 1, 3 in session 2)*"])
+        result.stdout.fnmatch_lines(
+            ["warning: [[]latencies-mixed] latencies *(2 in session 1, 3 in session 2)*"]
+        )
         report = world.report()
         assert report["config_snapshot"]["concurrency"] is None
         assert [s["concurrency"] for s in report["metadata"]["sessions"]] == [2, 3]

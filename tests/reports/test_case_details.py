@@ -193,7 +193,7 @@ def test_what_went_before_is_told(make_result):
     lines = case_details(make_result("q", metadata=history), None, 80)
     assert lines[-2:] == [
         "before     response of an earlier session or worker, scored now",
-        "           session 1: query: \\x1b[31mdown",
+        "           session 1: [query-failed] \\x1b[31mdown",
     ]
     lines = case_details(make_result("q", metadata={**history, "reused": True}), None, 80)
     assert lines[-2] == "before     result of an earlier session"
